@@ -1,0 +1,223 @@
+"""Pods, namespaces and PodGroups as rows: one observed version of an object, one row. Pure.
+
+Nodes are in `nodes`, containers in `containers`, owners in `attribution`; reading files or an API
+belongs to `recording`. What cannot be used is raised as Unusable, whatever its shape.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+
+from collectors import hami
+from collectors.attribution import class_for, gang_of, of_pod, of_pod_group, queue_of, told
+from collectors.containers import runs_of
+from collectors.nodes import node_row
+from collectors.quantities import (
+    LAST_INSTANT,
+    Unusable,
+    count,
+    micros,
+    needed,
+    part,
+    parts,
+    text,
+    words,
+)
+from collectors.requests import accelerators, effective
+from collectors.source import Note, Settings, Version, silent
+from models.gpus import canonical
+
+Row = dict[str, Any]
+DAY = 86_400_000_000
+MODEL_KEYS = (
+    "nvidia.com/gpu.product",
+    "cloud.google.com/gke-accelerator",
+    "amd.com/gpu.product-name",
+)
+GIVES_UP = frozenset(("PodFailed", "PodCompleted"))
+
+
+def identity(version: Version, is_namespaced: bool = True) -> tuple[dict[str, Any], str, str, str]:
+    """Metadata, uid, namespace and name; Unusable where they are not there."""
+    meta = part(version.object.get("metadata"))
+    uid = needed(meta.get("uid"), "no_uid")
+    name = needed(meta.get("name"), "no_name")
+    namespace = needed(meta.get("namespace"), "no_namespace") if is_namespaced else ""
+    return meta, uid, namespace, name
+
+
+def created(meta: dict[str, Any], observed: int) -> int:
+    """When the object was made: never a day after it was seen."""
+    instant = micros(meta.get("creationTimestamp"))
+    if instant is None:
+        raise Unusable("no_creation", "creationTimestamp")
+    if instant > observed + DAY:
+        raise Unusable("absurd_instant", f"created {meta['creationTimestamp']}")
+    return instant
+
+
+def _submitted(
+    settings: Settings, labels: dict[str, str], annotations: dict[str, str], note: Note
+) -> int | None:
+    value = told(settings.submitted_keys, labels, annotations)
+    if value is None:
+        return None
+    try:
+        if value.isascii() and value.isdigit():
+            seconds = int(value)
+            return seconds * 1_000_000 if seconds < LAST_INSTANT // 1_000_000 else seconds * 1000
+        return micros(value)
+    except Unusable as error:
+        note("bad_submission_time", error.example)  # the pod itself is good
+        return None
+
+
+def _asked_model(spec: dict[str, Any]) -> str | None:
+    selector = words(spec.get("nodeSelector"))
+    for key in MODEL_KEYS:
+        if key in selector:
+            return canonical(selector[key])
+    affinity = part(part(spec.get("affinity")).get("nodeAffinity"))
+    needs = part(affinity.get("requiredDuringSchedulingIgnoredDuringExecution"))
+    models = set()
+    for term in parts(needs.get("nodeSelectorTerms")):
+        for match in parts(term.get("matchExpressions")):
+            if match.get("key") in MODEL_KEYS and match.get("operator") == "In":
+                models |= {canonical(str(value)) for value in match.get("values") or []}
+    return models.pop() if len(models) == 1 else None
+
+
+def _guarded(parse: Callable[[Version, Settings, Note], Row]):
+    """A parser that answers an object of whatever shape: with a row, or with Unusable."""
+
+    def guarded(version: Version, settings: Settings, note: Note = silent) -> Row:
+        try:
+            return parse(version, settings, note)
+        except (TypeError, AttributeError, KeyError, IndexError, ValueError) as error:
+            raise Unusable("malformed", f"{type(error).__name__}: {error}"[:80]) from error
+
+    guarded.__doc__ = parse.__doc__
+    return guarded
+
+
+@_guarded
+def pod_row(version: Version, settings: Settings, note: Note) -> Row:
+    """A version of a pod as a row of raw.pod_versions."""
+    meta, uid, namespace, name = identity(version)
+    labels, annotations = words(meta.get("labels")), words(meta.get("annotations"))
+    spec, status = part(version.object.get("spec")), part(version.object.get("status"))
+    conditions = {str(each.get("type")): each for each in parts(status.get("conditions"))}
+    asked, askers = effective(spec, settings, note)
+    cpu = asked.pop("cpu", 0)
+    if parts(spec.get("resourceClaims")):
+        note("resource_claims", f"{namespace}/{name}")
+    workload = of_pod(meta, labels, annotations, namespace, name, uid)
+    gang_name, gang_size, gang_source = gang_of(workload, labels, annotations)
+    runs = runs_of(spec, status, conditions, askers, version.observed)
+    node_name = text(spec.get("nodeName"))
+    scheduled = conditions.get("PodScheduled", {})
+    ready = conditions.get("Ready", {})
+    disruption = conditions.get("DisruptionTarget", {})
+    deadline = micros(meta.get("deletionTimestamp"))
+    given = annotations.get(hami.ALLOCATED)
+    if annotations.get(hami.PHASE) == "failed":
+        given = None  # as good as never allocated
+    return {
+        **version.columns(settings),
+        "pod_uid": uid,
+        "namespace_name": namespace,
+        "pod_name": name,
+        "created_at": created(meta, version.observed),
+        "submitted_at": _submitted(settings, labels, annotations, note),
+        "node_name": node_name,
+        "bound_at": micros(scheduled.get("lastTransitionTime"))
+        if node_name and scheduled.get("status") == "True"
+        else None,
+        "phase_name": text(status.get("phase")) or "Unknown",
+        "reason_name": text(status.get("reason")),
+        "deletion_asked_at": None
+        if deadline is None
+        else deadline - 1_000_000 * count(meta.get("deletionGracePeriodSeconds")),
+        **runs._asdict(),
+        "is_start_known": True,
+        "ready_since_at": micros(ready.get("lastTransitionTime"))
+        if ready.get("status") == "True"
+        else None,
+        "disruption_name": text(disruption.get("reason"))
+        if disruption.get("status") == "True"
+        else None,
+        "requests": tuple(sorted((r, units) for r, units in asked.items() if units)),
+        "devices": hami.allocated(given) if given else (),
+        "asked_gpu_model_name": _asked_model(spec),
+        "cpu_milli_count": cpu,
+        "labels_json": orjson.dumps(labels).decode(),
+        "owners": workload.owners,
+        "workload_kind_name": workload.kind,
+        "workload_name": workload.name,
+        "workload_key_uid": workload.key,
+        "workload_class": class_for(workload, namespace, labels, settings),
+        "is_service": workload.is_service,
+        "gang_name": gang_name,
+        "gang_size_count": gang_size,
+        "gang_source_name": gang_source,
+        "queue_name": queue_of(labels, annotations),
+        "user_name": told(settings.user_keys, labels, annotations),
+        "account_name": told(settings.account_keys, labels, annotations),
+    }
+
+
+@_guarded
+def namespace_row(version: Version, settings: Settings, note: Note) -> Row:
+    """A version of a namespace as a row of raw.namespace_versions."""
+    meta = part(version.object.get("metadata"))
+    return {
+        **version.columns(settings),
+        "namespace_name": needed(meta.get("name"), "no_name"),
+        "labels_json": orjson.dumps(words(meta.get("labels"))).decode(),
+    }
+
+
+@_guarded
+def pod_group_row(version: Version, settings: Settings, note: Note) -> Row:
+    """A version of a Volcano PodGroup as a row of raw.pod_group_versions."""
+    meta, uid, namespace, name = identity(version)
+    labels, annotations = words(meta.get("labels")), words(meta.get("annotations"))
+    spec, status = part(version.object.get("spec")), part(version.object.get("status"))
+    workload = of_pod_group(meta, labels, namespace, name)
+    asked = accelerators(
+        {
+            resource: amount
+            for resource, amount in part(spec.get("minResources")).items()
+            if not resource.startswith(("requests.", "limits.", "count/"))  # the same again
+        },
+        settings,
+        note,
+    )
+    return {
+        **version.columns(settings),
+        "pod_group_uid": uid,
+        "namespace_name": namespace,
+        "pod_group_name": name,
+        "created_at": created(meta, version.observed),
+        "submitted_at": _submitted(settings, labels, annotations, note),
+        "workload_kind_name": workload.kind,
+        "workload_name": workload.name,
+        "workload_key_uid": workload.key,
+        "workload_class": class_for(workload, namespace, labels, settings),
+        "min_member_count": count(spec.get("minMember")),
+        "queue_name": text(spec.get("queue")) or queue_of(labels, annotations),
+        "user_name": told(settings.user_keys, labels, annotations),
+        "phase_name": text(status.get("phase")),
+        "labels_json": orjson.dumps(labels).decode(),
+        "requests": tuple(sorted((r, units) for r, units in asked.items() if units)),
+    }
+
+
+PARSERS: dict[str, tuple[str, Callable[..., Row]]] = {
+    "Pod": ("raw.pod_versions", pod_row),
+    "Node": ("raw.node_versions", _guarded(node_row)),
+    "Namespace": ("raw.namespace_versions", namespace_row),
+    "PodGroup": ("raw.pod_group_versions", pod_group_row),
+}
+"""Kind -> its table, and the parser of one version."""

@@ -1,0 +1,75 @@
+"""What could not be used, or was set aside: counted by file, reason and day, with how to mend it.
+
+Whether so many are too many belongs to `pipelines`; which reasons lose no row to `models.raw`.
+"""
+
+from collections.abc import Iterator
+from datetime import date
+
+from collectors.batches import Rows
+from collectors.source import Batch, Settings
+
+MENDS = {
+    "absurd_instant": "A time before 2000, after 2100 or after it was seen: check the clock.",
+    "absurd_quantity": "A number too large to be true: check the source.",
+    "bad_column_value": "The value does not fit the unit that the mapping names.",
+    "bad_hami_entry": "An annotation of HAMi that is cut off: record the object again.",
+    "bad_instant": "Not an RFC 3339 instant: record with the API server's own times.",
+    "bad_json": "The line is no JSON, perhaps cut off: record it again or delete it.",
+    "bad_observed_at": "The line needs observed_at, an instant with its offset.",
+    "bad_quantity": "Not a quantity as Kubernetes writes it: check the source.",
+    "bad_submission_time": "An annotation that is neither RFC 3339 nor epoch seconds.",
+    "duplicate_line": "The same line twice: recorders overlapped; one was used.",
+    "duplicate_uid": "A pod or node that the table has already: make its id unique.",
+    "file_broken": "The file ends in the middle: copy it again; what was readable was used.",
+    "instant_without_zone": "A time without an offset: write it with Z or +02:00.",
+    "malformed": "Not shaped as this kind of object is: record with `kubectl get -o json`.",
+    "negative_duration": "It ends before it begins: check the trace's times.",
+    "negative_quantity": "A quantity below 0: check the source.",
+    "no_creation": "metadata.creationTimestamp is missing: record whole objects.",
+    "no_name": "The name is missing: record whole objects.",
+    "no_namespace": "metadata.namespace is missing: record whole objects.",
+    "no_uid": "metadata.uid is missing: record whole objects.",
+    "other_file": "Neither a list nor a watch stream of Kubernetes objects: it was not read.",
+    "outside_window": "A time outside the window that the mapping states.",
+    "placed_before_created": "It was placed before it was created: check the trace's times.",
+    "resource_claims": "GPUs by resource claims are not counted yet: these pods hold none here.",
+    "unknown_column": "The mapping does not use this column: add it if it matters.",
+    "unknown_kind": "Not used: Pod, Node, Namespace and Volcano's PodGroup are.",
+    "unknown_mig_profile": "Not in the catalogue: its share was taken from its name.",
+    "unknown_resource": "It looks like an accelerator: list it under accelerators if it is one.",
+    "unknown_type": "Not one of LISTED, ADDED, MODIFIED, DELETED, BOOKMARK, ERROR.",
+}
+
+
+class Rejections:
+    """Counts by (day, place, reason), and the first example of each."""
+
+    def __init__(self, settings: Settings):
+        self.settings = settings
+        self.counts: dict[tuple[date, str, str], int] = {}
+        self.examples: dict[tuple[date, str, str], str] = {}
+
+    def add(self, day: date, place: str, reason: str, example: str, times: int = 1) -> None:
+        """One more that was refused or set aside."""
+        key = (day, place, reason)
+        self.counts[key] = self.counts.get(key, 0) + times
+        self.examples.setdefault(key, example[:200])
+
+    def batches(self) -> Iterator[Batch]:
+        """All of them as rows."""
+        rows = Rows("raw.rejections")
+        for (day, place, reason), number in sorted(self.counts.items()):
+            rows.add(
+                {
+                    "cluster_name": self.settings.cluster,
+                    "day_on": day,
+                    "source_ref": place,
+                    "reason_name": reason,
+                    "rejected_count": number,
+                    "example_text": self.examples[day, place, reason],
+                    "mend_text": MENDS.get(reason, "Check the source."),
+                }
+            )
+            yield from rows.full()
+        yield from rows.rest()

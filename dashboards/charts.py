@@ -1,0 +1,145 @@
+"""The charts that more than one page draws: the waterfall, days by series, bars by size.
+
+Colours and the template are in `style`; names from clusters pass through `figures.plain`.
+"""
+
+from collections.abc import Callable
+
+import plotly.graph_objects as go
+import polars as pl
+
+from dashboards.figures import amount, hours, money, percent, plain, ratio
+from dashboards.style import (
+    HATCHES,
+    INK,
+    LINE,
+    MUTED,
+    OTHERS,
+    SERIES,
+    STATE_COLOURS,
+    STEP_COLOURS,
+    draw,
+)
+from dashboards.words import word
+
+LOST = {
+    "available": "unavailable or unrecorded",
+    "allocated": "unallocated",
+    "started": "starting, gang wait, loading, terminating",
+    "active": "stalled or idle",
+    "effective": "active without effect",
+    "kept": "reworked",
+}
+"""Step -> what was lost between the step before it and this one."""
+
+
+def waterfall(rows: pl.DataFrame, unit: str, currency: str) -> None:
+    """Steps from the top down, each with what was lost on the way to it."""
+    column = "step_cost" if unit == "money" else "gpu_seconds"
+    scale = 1 if unit == "money" else 3600
+    values: dict[str, float | None] = {
+        name: None if value is None else float(value)
+        for name, value in rows.select("step_name", column).iter_rows()
+    }
+    whole = next(iter(values.values()), None)
+    partly = set(rows.filter("is_partly_measured")["step_name"])
+    heads, figure = [], go.Figure()
+    previous, unobserved = 0.0, values.get("unobserved") or 0.0
+    for step, value in values.items():
+        text = money(value, currency) if unit == "money" else hours(value)
+        share = "" if value is None else f" · {percent(ratio(value, whole))}"
+        note = " in part" if step in partly and value is not None and step != "active" else ""
+        heads.append(f"<b>{step.capitalize()}</b><br>{text}{share}{note}")
+        if step == "unobserved":
+            begin = values.get("active") or 0.0
+        else:
+            begin = 0.0
+        if value is not None:
+            figure.add_bar(
+                y=[heads[-1]],
+                x=[value / scale],
+                base=[begin / scale],
+                orientation="h",
+                marker={
+                    "color": STEP_COLOURS[step],
+                    "pattern": {"shape": HATCHES.get(step, ""), "fgcolor": "white", "size": 6},
+                },
+                hovertemplate=f"{step}: {text}{share}<extra></extra>",
+            )
+        if step == "unobserved":
+            continue
+        kept = value if value is None or step != "active" else value + unobserved
+        if kept is not None and step in LOST and previous - kept > 0:
+            lost = previous - kept
+            shown = money(lost, currency) if unit == "money" else hours(lost)
+            figure.add_bar(
+                y=[heads[-1]],
+                x=[lost / scale],
+                base=[kept / scale],
+                orientation="h",
+                marker={"color": "#E6EAEF", "line": {"color": "#CBD2D9", "width": 1}},
+                hovertemplate=f"{LOST[step]}: {shown}<extra></extra>",
+            )
+            figure.add_annotation(
+                y=heads[-1],
+                x=previous / scale,
+                text=f"−{shown}  {LOST[step]}",
+                showarrow=False,
+                xanchor="left" if previous < 0.6 * (whole or 1) else "right",
+                xshift=6 if previous < 0.6 * (whole or 1) else -6,
+                font={"color": MUTED, "size": 12},
+            )
+        if value is not None:
+            previous = value
+    figure.update_yaxes(autorange="reversed", categoryorder="array", categoryarray=heads)
+    figure.update_yaxes(tickfont={"size": 12, "color": INK}, showgrid=False)
+    figure.update_xaxes(title=currency if unit == "money" else "GPU-hours", gridcolor=LINE)
+    figure.update_xaxes(showgrid=True, tickformat="~s")
+    figure.update_layout(barmode="overlay", showlegend=False, bargap=0.28, margin={"t": 4})
+    draw(figure, "waterfall", 470, "Waterfall from installed to kept GPU-time")
+
+
+def days_chart(
+    rows: pl.DataFrame,
+    column: str,
+    names: list[str],
+    currency: str,
+    *,
+    by: str = "state_name",
+    colour: Callable[[str, int], str] = lambda name, _: STATE_COLOURS[name],
+    key: str = "days",
+) -> None:
+    """Stacked bars of a quantity a day, in the order of `names`; names without any are left out."""
+    is_money = column.endswith("_cost")
+    figure = go.Figure()
+    for place, name in enumerate(names):
+        days = rows.filter(pl.col(by) == name)
+        values = [float(v) / (1 if is_money else 3600) for v in days[column]]
+        if sum(values) < 0.01:  # nothing, or only what rounding leaves over
+            continue
+        unit = currency if is_money else "GPU-h"
+        figure.add_bar(
+            x=days["day_on"].to_list(),
+            y=values,
+            name=plain(word(name), 28),
+            marker={
+                "color": colour(name, place),
+                "pattern": {"shape": HATCHES.get(name, ""), "fgcolor": "white", "size": 5},
+            },
+            customdata=[amount(v) for v in values],
+            hovertemplate="%{fullData.name}, %{x|%a %Y-%m-%d}: %{customdata} "
+            + unit
+            + "<extra></extra>",
+        )
+    figure.update_layout(barmode="stack", legend_traceorder="normal", bargap=0.12)
+    figure.update_yaxes(title=currency if is_money else "GPU-hours", tickformat="~s")
+    figure.update_xaxes(tickformat="%-d %b<br>%Y")
+    draw(figure, key, 360, "Stacked bars by day")
+
+
+def series_colour(name: str, place: int) -> str:
+    """The colour of the n-th series; what is not among the largest is grey."""
+    return OTHERS if name == OTHER_TEAMS or place >= len(SERIES) else SERIES[place]
+
+
+OTHER_TEAMS = "all others"

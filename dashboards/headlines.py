@@ -1,0 +1,53 @@
+"""Headlines: one figure each, with how it moved against the period before and what it means.
+
+Which figures a page leads with belongs to its view.
+"""
+
+from typing import Literal
+
+import streamlit as st
+
+from dashboards.data import Reading
+from dashboards.figures import Number, change
+
+Good = Literal["up", "down", "neither"]
+COLOURS: dict[Good, Literal["normal", "inverse", "off"]] = {
+    "up": "normal",
+    "down": "inverse",
+    "neither": "off",
+}
+
+
+def headline(
+    reading: Reading,
+    name: str,
+    shown: str,
+    now: Number | None,
+    before: Number | None,
+    *,
+    good: Good = "neither",
+    note: str = "",
+    doc: str = "",
+    is_share: bool = False,
+) -> None:
+    """Draw one figure; `note` and `doc` are ours, never a name from a cluster."""
+    moved = change(now, before, is_share=is_share) if reading.earlier == "whole" else None
+    with st.container(border=True, height="stretch"):
+        if moved is None:
+            why = {
+                "none": "no earlier period",
+                "part": "earlier period incomplete",
+                "whole": "no earlier figure",
+            }[reading.earlier]
+            st.metric(name, shown, why, delta_color="off", delta_arrow="off", help=doc or None)
+        else:
+            st.metric(
+                name,
+                shown,
+                moved,
+                delta_color=COLOURS[good],
+                delta_description=f"vs. {reading.period.days} d before",
+                help=doc or None,
+            )
+        if note:
+            st.caption(note)

@@ -1,0 +1,140 @@
+"""How pages look: one colour for each state, one template for charts, columns from contracts.
+
+How a figure is written as text belongs in `figures`; what is read belongs in `data`.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import plotly.graph_objects as go
+import plotly.io as pio
+import polars as pl
+import streamlit as st
+
+from models.table import Column, Kind
+from models.units import unit_of
+
+INK = "#1F2933"
+MUTED = "#616E7C"
+LINE = "#E4E7EB"
+STATE_COLOURS = {
+    "active": "#2F7D57",
+    "loading": "#8CC3A5",
+    "starting": "#F2B84B",
+    "gang_wait": "#E8893A",
+    "stalled": "#B5342D",
+    "idle": "#DD6A5B",
+    "terminating": "#96655A",
+    "unobserved": "#8A97A6",
+    "unallocated": "#A9C7EA",
+    "unavailable": "#4A5563",
+    "unrecorded": "#D3D8DE",
+    "rounding": "#E4E7EB",
+}
+HATCHES = {"unobserved": "/", "unrecorded": "x"}
+"""States that say what we do not know are hatched, so that no colour-blind reader mistakes them."""
+STEP_COLOURS = {
+    "installed": "#52606D",
+    "available": "#4F7CAC",
+    "allocated": "#3D6A99",
+    "started": "#2B5784",
+    "unobserved": "#8A97A6",
+    "active": "#2F7D57",
+    "effective": "#24694A",
+    "kept": "#19553B",
+}
+SERIES = ("#3D6A99", "#2F7D57", "#E8893A", "#7A5C99", "#C9A227", "#4FA3A5", "#B5342D", "#8D6E63")
+OTHERS = "#B8C2CC"
+OUTCOME_COLOURS = {"served": "#3D6A99", "left": "#B5342D", "waiting": "#F2B84B"}
+CHART = {"displayModeBar": False, "responsive": True}
+
+pio.templates["gpuledger"] = go.layout.Template(
+    layout={
+        "font": {"family": "Source Sans, sans-serif", "size": 13, "color": INK},
+        "paper_bgcolor": "rgba(0,0,0,0)",
+        "plot_bgcolor": "rgba(0,0,0,0)",
+        "colorway": SERIES,
+        "margin": {"l": 8, "r": 8, "t": 28, "b": 8},
+        "xaxis": {"showgrid": False, "linecolor": LINE, "tickcolor": LINE, "automargin": True},
+        "yaxis": {"gridcolor": LINE, "zeroline": False, "automargin": True},
+        "legend": {"orientation": "h", "y": -0.12, "yanchor": "top", "x": 0, "title": {"text": ""}},
+        "hoverlabel": {"bgcolor": "white", "font": {"color": INK}},
+        "bargap": 0.2,
+    }
+)
+
+# The table's own download writes cells as they are; ours makes them safe for spreadsheets.
+SHEET = """<style>
+button[aria-label="Download as CSV"] { display: none !important; }
+[data-testid="stMainBlockContainer"] { padding-top: 4.2rem; max-width: 1240px; }
+[data-testid="stMetricValue"] { font-size: 1.7rem; }
+</style>"""
+
+
+def draw(figure: go.Figure, key: str, height: int, alt: str) -> None:
+    """Show a chart in the house's look, without plotly's tool bar."""
+    figure.update_layout(template="gpuledger", height=height)
+    st.plotly_chart(figure, theme=None, config=CHART, key=key, alt=alt)
+
+
+def label(column: Column, currency: str) -> str:
+    """What a table's head calls a column: its words, then its unit."""
+    unit = unit_of(f"_{column.name}")
+    if unit is None:
+        for ending in ("_name", "_at", "_on", "_class"):
+            if column.name.endswith(ending) and column.name != ending[1:]:
+                return column.name.removesuffix(ending).replace("_", " ")
+        return column.name.replace("_", " ")
+    for suffix, shown in (
+        ("gpu_seconds", "GPU-h"),
+        ("_cost", currency),
+        ("_ratio", "share"),
+        ("_count", ""),
+        ("_seconds", ""),
+    ):
+        if column.name.endswith(suffix):
+            words = column.name.removesuffix(suffix).strip("_").replace("_", " ")
+            if suffix == "_cost":
+                return f"{words} cost, {shown}"
+            return f"{words} {shown}".strip() if suffix != "gpu_seconds" else (
+                f"{words}, {shown}" if words else shown
+            )
+    return column.name.replace("_", " ")
+
+
+def columns(
+    specs: Iterable[Column], currency: str, labels: dict[str, str] | None = None
+) -> dict[str, Any]:
+    """Streamlit's column settings out of contracts: labels, units, formats, the doc as a tip."""
+    found: dict[str, Any] = {}
+    for spec in specs:
+        head = (labels or {}).get(spec.name) or label(spec, currency)
+        found[spec.name] = setting(spec, head)
+    return found
+
+
+def setting(spec: Column, head: str) -> Any:
+    """The setting of one column, by what its kind and its unit are."""
+    if spec.name.endswith("_url"):
+        return st.column_config.LinkColumn(head, help=spec.doc, display_text="open", width="small")
+    if spec.kind is Kind.INSTANT:
+        return st.column_config.DatetimeColumn(head, help=spec.doc, format="YYYY-MM-DD HH:mm")
+    if spec.kind is Kind.DAY:
+        return st.column_config.DateColumn(head, help=spec.doc, format="YYYY-MM-DD")
+    if spec.name.endswith("gpu_seconds"):
+        return st.column_config.NumberColumn(head, help=spec.doc, format="%,.1f")
+    unit = unit_of(spec.name)
+    if unit is not None and spec.kind is not Kind.TEXT:
+        return st.column_config.NumberColumn(head, help=spec.doc, format=unit.number_format)
+    return st.column_config.TextColumn(head, help=spec.doc)
+
+
+def displayed(frame: pl.DataFrame) -> pl.DataFrame:
+    """The frame as a table shows it: GPU-seconds as GPU-hours, decimals as plain numbers."""
+    changed = []
+    for name, kind in frame.schema.items():
+        if name.endswith("gpu_seconds"):
+            changed.append(pl.col(name).cast(pl.Float64) / 3600)
+        elif isinstance(kind, pl.Decimal):
+            changed.append(pl.col(name).cast(pl.Float64))
+    return frame.with_columns(changed)

@@ -1,0 +1,42 @@
+"""The words that people read in place of the ledger's own: states, causes, reserved holders.
+
+The closed sets themselves are in models.states; how a figure is written is in `figures`.
+"""
+
+from models.states import RESERVED, ROUNDING, UNALLOCATED, UNATTRIBUTED, UNAVAILABLE, UNKNOWN
+
+STATES = {
+    "active": "measured doing work",
+    "loading": "started, not yet ready or not yet at work",
+    "starting": "held, containers not all running yet",
+    "gang_wait": "held and started, waiting for the rest of its gang",
+    "stalled": "kernels reported, no work done",
+    "idle": "running and measured doing nothing",
+    "terminating": "past its end, still holding the GPU",
+    "unobserved": "held and running, but nothing measures it",
+    "unallocated": "schedulable, held by nobody",
+    "unavailable": "installed, not usable",
+    "unrecorded": "installed, no record of who held it",
+    "rounding": "what rounding the money leaves over",
+}
+"""State -> what it means, in the order in which they are stacked."""
+
+HOLDERS = {
+    UNALLOCATED: "nobody: free to schedule",
+    UNAVAILABLE: "nobody: not usable",
+    UNKNOWN: "not recorded",
+    UNATTRIBUTED: "held, but no team rule matches",
+    ROUNDING: "rounding of the money",
+}
+
+WASTE = "starting + gang wait + stalled + idle + terminating"
+
+
+def word(name: str) -> str:
+    """A state or a cause in plain letters; 'none' is a state without causes."""
+    return "–" if name == "none" else name.replace("_", " ")
+
+
+def is_team(name: str) -> bool:
+    """Whether a holder is a team, and not one of the reserved ones."""
+    return name not in RESERVED

@@ -1,0 +1,1 @@
+"""What a table means: contracts, configuration, prices and the GPU catalogue; no I/O but reading those."""

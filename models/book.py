@@ -1,0 +1,101 @@
+"""The configuration as tables: teams, rules, prices, inventory, settings.
+
+What a key may say belongs to `config`; what follows from these rows to `sql/core`.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import polars as pl
+
+from models import raw
+from models.config import Config
+from models.gpus import canonical
+from models.pricing import Price, micro, plain
+from models.table import Table
+
+
+def frames(config: Config) -> dict[str, pl.DataFrame]:
+    """The global raw tables, name -> rows, each as its contract says."""
+    return {
+        table.name: frame(table, rows)
+        for table, rows in (
+            (raw.TEAMS, _teams(config)),
+            (raw.TEAM_RULES, _team_rules(config)),
+            (raw.PRICES, _prices(config)),
+            (raw.FLEET, _fleet(config)),
+            (raw.POLICIES, _policies(config)),
+        )
+    }
+
+
+def frame(table: Table, rows: Iterable[dict[str, Any]]) -> pl.DataFrame:
+    """Rows as a frame that keeps the table's contract."""
+    return table.conform(pl.DataFrame(list(rows), schema=table.schema, orient="row"))
+
+
+def _teams(config: Config) -> Iterable[dict[str, Any]]:
+    for team in config.teams:
+        yield {
+            "team_name": team.name,
+            "parent_team_name": team.parent,
+            "cost_centre_name": team.cost_centre,
+            "contacts_text": ",".join(team.contacts) or None,
+        }
+
+
+def _team_rules(config: Config) -> Iterable[dict[str, Any]]:
+    for number, rule in enumerate(config.team_rules, 1):
+        conditions = rule.conditions()
+        for place, condition in enumerate(conditions, 1):
+            yield {
+                "rule_number": number,
+                "condition_number": place,
+                "condition_count": len(conditions),
+                "field_name": condition.field,
+                "key_name": condition.key,
+                "pattern_text": condition.pattern,
+                "team_text": rule.team,
+                "valid_from_at": rule.valid_from and config.instant(rule.valid_from),
+                "valid_to_at": rule.valid_to and config.instant(rule.valid_to),
+            }
+
+
+def _prices(config: Config) -> Iterable[dict[str, Any]]:
+    for price in config.prices:
+        label = next(iter((price.node_label or {}).items()), (None, None))
+        yield {
+            "price_id": price.id(config.lake.accounting_zone),
+            "valid_from_at": config.instant(price.valid_from),
+            "rank_number": price.rank,
+            "cluster_name": price.cluster,
+            "node_name": price.node,
+            "label_key_name": label[0],
+            "label_value_text": label[1],
+            "gpu_model_name": price.model,
+            "capacity_type_name": price.capacity_type,
+            "price_micro_cost_per_gpu_hour": micro(price.exact()),
+            "derivation_text": plain(_derivation(price, config.lake.currency)),
+        }
+
+
+def _derivation(price: Price, currency: str) -> str:
+    whole, rest = divmod(micro(price.exact()), 1_000_000)
+    rounded = f"{whole}.{rest:06d} {currency} per GPU-hour"
+    return f"{price.owned.derivation()} = {rounded}" if price.owned else f"as listed: {rounded}"
+
+
+def _fleet(config: Config) -> Iterable[dict[str, Any]]:
+    for row in config.fleet:
+        yield {
+            "cluster_name": row.cluster,
+            "gpu_model_name": canonical(row.gpu_model),
+            "gpu_count": row.count,
+            "begin_at": config.instant(row.begins),
+            "end_at": row.ends and config.instant(row.ends),
+        }
+
+
+def _policies(config: Config) -> Iterable[dict[str, Any]]:
+    for name, value in config.policies:
+        yield {"policy_name": name, "value_number": value}

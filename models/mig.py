@@ -1,0 +1,67 @@
+"""MIG: which part of its GPU one device of a profile is.
+
+`mig_profiles.csv` has a row for each model and profile: compute and memory slices of the device,
+and how many of them a GPU takes at most (NVIDIA's MIG user guide; mig-parted's default layouts).
+A profile's name alone does not tell: `1g.10gb` is 2/8 of one model and 1/8 of another. What a
+node reports belongs to `collectors`.
+"""
+
+import csv
+import re
+from fractions import Fraction
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from models.gpus import catalogue
+
+PROFILE = re.compile(r"^(\d+g\.\d+gb)(?:[.+-].+)?$")
+IN_PRODUCT = re.compile(r"-MIG-(\d+g\.\d+gb(?:[.+]me)?)", re.IGNORECASE)
+
+
+class Profile(NamedTuple):
+    """A MIG profile of one model."""
+
+    compute_slices: int
+    memory_slices: int
+    max_per_gpu: int
+
+
+@cache
+def profiles() -> dict[tuple[str, str], Profile]:
+    """(canonical model, profile) -> its slices."""
+    with (Path(__file__).parent / "mig_profiles.csv").open(encoding="utf-8") as file:
+        return {
+            (model, profile): Profile(*map(int, rest))
+            for model, profile, *rest in list(csv.reader(file))[1:]
+        }
+
+
+@cache
+def profile_of(model: str, profile: str) -> Profile | None:
+    """The profile, media extensions (`.me`, `+me`: same slices, one a GPU) included; else None."""
+    match = PROFILE.match(profile.strip().lower())
+    if not match:
+        return None
+    found = profiles().get((model, match[1]))
+    if found and match[0] != match[1]:
+        return found._replace(max_per_gpu=1)
+    return found
+
+
+@cache
+def share(model: str, profile: str) -> Fraction | None:
+    """The part of a GPU that one device is: the larger of its compute and its memory part."""
+    found, gpu = profile_of(model, profile), catalogue().get(model)
+    if not found or not gpu or not gpu.mig_compute_slices or not gpu.mig_memory_slices:
+        return None
+    return max(
+        Fraction(found.compute_slices, gpu.mig_compute_slices),
+        Fraction(found.memory_slices, gpu.mig_memory_slices),
+    )
+
+
+def profile_in(product: str) -> str | None:
+    """The profile in a product label of strategy `single`, such as `…-MIG-1g.10gb`."""
+    match = IN_PRODUCT.search(product)
+    return match[1].lower().replace("+", ".") if match else None

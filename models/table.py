@@ -1,0 +1,168 @@
+"""What a table contract is, and all that derives from one: DDL, schema, checks, labels.
+
+The contracts themselves live in `raw`, `core`, `mart` and `meta`; nothing here opens a database.
+"""
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+import polars as pl
+
+from models.units import unit_of
+
+INSTANT = pl.Datetime("us", "UTC")
+
+
+class Kind(Enum):
+    """The type of a column: how DuckDB and Polars spell it."""
+
+    TEXT = ("VARCHAR", pl.String())
+    COUNT = ("BIGINT", pl.Int64())
+    FLAG = ("BOOLEAN", pl.Boolean())
+    INSTANT = ("TIMESTAMP WITH TIME ZONE", INSTANT)
+    DAY = ("DATE", pl.Date())
+    DECIMAL = ("DECIMAL(18,6)", pl.Decimal(18, 6))
+    RATIO = ("DOUBLE", pl.Float64())
+    OWNERS = (
+        "STRUCT(kind_name VARCHAR, object_name VARCHAR, object_uid VARCHAR)[]",
+        pl.List(
+            pl.Struct(
+                {"kind_name": pl.String(), "object_name": pl.String(), "object_uid": pl.String()}
+            )
+        ),
+    )
+    REQUESTS = (
+        "STRUCT(resource_name VARCHAR, request_count BIGINT)[]",
+        pl.List(pl.Struct({"resource_name": pl.String(), "request_count": pl.Int64()})),
+    )
+    DEVICES = (
+        "STRUCT(device_uuid VARCHAR, memory_mib BIGINT, core_count BIGINT)[]",
+        pl.List(
+            pl.Struct(
+                {"device_uuid": pl.String(), "memory_mib": pl.Int64(), "core_count": pl.Int64()}
+            )
+        ),
+    )
+    RESOURCES = (
+        "STRUCT(resource_name VARCHAR, capacity_count BIGINT, allocatable_count BIGINT, "
+        "share_micro_gpu BIGINT)[]",
+        pl.List(
+            pl.Struct(
+                {
+                    "resource_name": pl.String(),
+                    "capacity_count": pl.Int64(),
+                    "allocatable_count": pl.Int64(),
+                    "share_micro_gpu": pl.Int64(),
+                }
+            )
+        ),
+    )
+
+    @property
+    def sql(self) -> str:
+        """The type's name in DuckDB."""
+        return self.value[0]
+
+    @property
+    def polars(self) -> pl.DataType:
+        """The type in Polars."""
+        return self.value[1]
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: its name carries its unit, its sentence says what it is."""
+
+    name: str
+    kind: Kind
+    doc: str
+    nullable: bool = False
+    minimum: int | float | None = None
+    maximum: int | float | None = None
+    choices: tuple[str, ...] | None = None
+
+    @property
+    def label(self) -> str:
+        """What a page calls the column."""
+        words = self.name.removesuffix("_name").removesuffix("_at").removesuffix("_on")
+        unit = unit_of(self.name)
+        return words.replace("_", " ") if unit is None else words.replace("_gpu_seconds", " GPU-h")
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table: declared once, here its grain, its columns and who may see which rows of it."""
+
+    name: str
+    doc: str
+    grain: tuple[str, ...]
+    columns: tuple[Column, ...]
+    scope: str | None = None
+    """For marts: the team column a viewer is limited by; 'platform' for rows only operators see."""
+    is_daily: bool = True
+    """Partitioned by (cluster_name, day_on) and replaced window by window; else replaced whole."""
+    ranges: tuple[tuple[str, str], ...] = field(default=())
+    """Pairs of columns of which the first may not be greater than the second."""
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def column(self, name: str) -> Column:
+        """The column of that name; KeyError where there is none."""
+        for column in self.columns:
+            if column.name == name:
+                return column
+        raise KeyError(f"{self.name} has no column {name}")
+
+    @property
+    def schema(self) -> pl.Schema:
+        """The Polars schema."""
+        return pl.Schema({c.name: c.kind.polars for c in self.columns})
+
+    @property
+    def layer(self) -> str:
+        """raw, core, mart or meta."""
+        return self.name.split(".")[0]
+
+    def ddl(self, prefix: str = "", *, strict: bool = True) -> str:
+        """CREATE TABLE; `strict` adds NOT NULL (the lake's own tables take it, views do not)."""
+        lines = [
+            f"    {c.name} {c.kind.sql}{' not null' if strict and not c.nullable else ''}"
+            for c in self.columns
+        ]
+        body = ",\n".join(lines)
+        return f"create table if not exists {prefix}{self.name} (\n{body}\n)"
+
+    def conform(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """The frame in the contract's order and types; raises on a missing or extra column."""
+        return frame.match_to_schema(self.schema)
+
+    def checks(self) -> dict[str, str]:
+        """The rules that every row keeps: name of the rule -> SELECT that counts its breaches."""
+        found: dict[str, str] = {}
+        keys = ", ".join(self.grain)
+        found["grain_is_unique"] = (
+            f"select count(*) from (select 1 from {self.name} group by {keys} having count(*) > 1)"
+        )
+        for c in self.columns:
+            wrong = []
+            if not c.nullable:
+                wrong.append(f"{c.name} is null")
+            if c.minimum is not None:
+                wrong.append(f"{c.name} < {c.minimum}")
+            if c.maximum is not None:
+                wrong.append(f"{c.name} > {c.maximum}")
+            if c.choices is not None:
+                listed = ", ".join(f"'{choice}'" for choice in c.choices)
+                wrong.append(f"{c.name} not in ({listed})")
+            if wrong:
+                found[f"{c.name}_in_bounds"] = (
+                    f"select count(*) from {self.name} where {' or '.join(wrong)}"
+                )
+        for low, high in self.ranges:
+            found[f"{low}_before_{high}"] = f"select count(*) from {self.name} where {low} > {high}"
+        return found
+
+
+CLUSTER = Column("cluster_name", Kind.TEXT, "The cluster.")
+DAY = Column("day_on", Kind.DAY, "The day, in the lake's accounting zone.")

@@ -1,0 +1,74 @@
+"""The whole simulated fleet: builds clusters, lets them live, writes their records and the truth.
+
+How a cluster lives belongs to the modules named in `live`; what can be known of it to `truth`.
+"""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+from simulator import settings, truth
+from simulator.clock import DAY, SECOND
+from simulator.controllers import Platform
+from simulator.faults import Faults
+from simulator.kubelet import Kubelet
+from simulator.layouts import fill
+from simulator.pools import build_nodes
+from simulator.schedulers import Schedulers
+from simulator.tenants import Tenants, make_namespaces, quotas
+from simulator.world import World
+
+BEGIN = datetime(2026, 11, 16, tzinfo=UTC)
+NAMES = ("alpha", "beta", "gamma", "delta", "epsilon", "zeta")
+
+
+def build(
+    out: Path,
+    *,
+    seed: int,
+    clusters: int = 2,
+    days: int = 7,
+    size: str = "demo",
+    begin: datetime = BEGIN,
+    config: Path | None = None,
+) -> Path:
+    """Write a fleet's configuration, records and truth under a folder; where the first is."""
+    start = int(begin.timestamp()) * SECOND
+    names = [NAMES[n] if n < len(NAMES) else f"cluster-{n}" for n in range(clusters)]
+    told = settings.load(config, names, start // SECOND, days)
+    out.mkdir(parents=True, exist_ok=True)
+    for number, name in enumerate(names):
+        world = live(name, number, seed=seed, size=size, begin=start, days=days)
+        folder = out / "recorded" / name
+        folder.mkdir(parents=True, exist_ok=True)
+        for stream in world.streams.values():
+            (folder / f"{stream.file}.jsonl").write_text("".join(stream.lines))
+        truth.write(world, told, out / "truth" / name)
+    path = out / "gpuledger.yaml"
+    path.write_text(settings.dump(told))
+    return path
+
+
+def live(name: str, number: int, *, seed: int, size: str, begin: int, days: int) -> World:
+    """One cluster's life, recorded."""
+    end = begin + days * DAY
+    world = World(name, seed, begin, end)
+    make_namespaces(world)
+    build_nodes(world, size, number)
+    kubelet = Kubelet(world)
+    platform = Platform(world, kubelet, Schedulers(world, kubelet, quotas(world, number)))
+    if size == "layouts":
+        fill(platform)
+    else:
+        Tenants(platform, number, size).start()
+        Faults(platform, number, size).plan()
+    clock = world.clock
+    clock.at(begin + SECOND, world.list_all, "nodes")
+    clock.at(begin + 2 * SECOND, world.list_all, "namespaces")
+    clock.at(begin + 3 * SECOND, world.list_all, "groups")
+    clock.at(begin + (95 if number else 20) * SECOND, world.list_all, "pods")
+    clock.at(begin + 600 * SECOND, world.bookmark_idle)
+    clock.run(end - 4 * SECOND)
+    clock.now = end - SECOND
+    for stream in world.streams.values():
+        stream.bookmark(world.now, world.revision)
+    return world

@@ -1,0 +1,79 @@
+-- core.hold_shares: The share that each hold has of GPUs, in stretches in which it does not change.
+--
+-- While the holds on one device add up to more than 1, each counts its part of the sum.
+with
+edges as (
+    select distinct
+        cluster_name,
+        day_on,
+        node_uid,
+        device_uuid,
+        unnest([begin_at, end_at]) as edge_at
+    from core.holds
+    where device_uuid is not null
+),
+
+stretches as (
+    select
+        *,
+        lead(edge_at) over (
+            partition by cluster_name, day_on, node_uid, device_uuid order by edge_at
+        ) as until_at
+    from edges
+),
+
+on_device as (
+    select
+        h.cluster_name,
+        h.day_on,
+        h.hold_id,
+        h.node_uid,
+        h.device_uuid,
+        h.bound_at,
+        s.edge_at as begin_at,
+        s.until_at as end_at,
+        h.share_micro_gpu,
+        sum(h.share_micro_gpu) over (
+            partition by h.cluster_name, h.day_on, h.node_uid, h.device_uuid, s.edge_at
+        ) as device_micro_gpu
+    from core.holds as h
+    inner join stretches as s
+        on
+            h.cluster_name = s.cluster_name
+            and h.day_on = s.day_on
+            and h.node_uid = s.node_uid
+            and h.device_uuid = s.device_uuid
+            and h.begin_at <= s.edge_at
+            and h.end_at >= s.until_at
+)
+
+select
+    cluster_name,
+    day_on,
+    hold_id,
+    node_uid,
+    device_uuid,
+    bound_at,
+    begin_at,
+    end_at,
+    share_micro_gpu,
+    1.0::double as scale_ratio
+from core.holds
+where device_uuid is null
+union all by name
+select
+    cluster_name,
+    day_on,
+    hold_id,
+    node_uid,
+    device_uuid,
+    bound_at,
+    begin_at,
+    end_at,
+    case
+        when device_micro_gpu > 1000000
+            then (share_micro_gpu * 1000000::hugeint // device_micro_gpu)::bigint
+        else share_micro_gpu
+    end as share_micro_gpu,
+    least(1.0, 1000000 / device_micro_gpu)::double as scale_ratio
+from on_device

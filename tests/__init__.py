@@ -1,0 +1,1 @@
+"""The tests, named as sentences: read one after another they are the accounting policy."""
