@@ -1,0 +1,35 @@
+-- raw.node_versions: The copy of each node that stands at the end of a day, for the day after.
+with
+latest as (
+    select *
+    from raw.node_versions
+    qualify row_number() over (partition by node_uid order by sequence_number desc) = 1
+),
+
+memories as (
+    select
+        node_uid,
+        max(greatest(gpu_count, largest_gpu_count)) as largest_gpu_count,
+        bool_or(is_ever_ready) as is_ever_ready
+    from raw.node_versions
+    group by node_uid
+)
+
+select
+    v.* exclude (
+        day_on, sequence_number, observed_at, change_name, gpu_model_name, largest_gpu_count,
+        is_ever_ready
+    ),
+    $next_on::date as day_on,
+    row_number() over (order by v.sequence_number) - 1 as sequence_number,
+    $next_at::timestamptz as observed_at,
+    'CARRIED' as change_name,
+    n.gpu_model_name,
+    m.largest_gpu_count,
+    m.is_ever_ready
+from latest as v
+inner join memories as m
+    on v.node_uid = m.node_uid
+inner join core.nodes as n
+    on v.node_uid = n.node_uid
+where v.change_name <> 'DELETED'

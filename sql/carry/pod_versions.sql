@@ -1,0 +1,38 @@
+-- raw.pod_versions: The copy of each pod alive at the end of a day, for the day after.
+--
+-- Ended members go along while their attempt lives: a gang that lost one must still know it.
+with
+alive as (
+    select distinct attempt_id
+    from core.pods
+    where ended_at is null
+)
+
+select
+    v.* exclude (
+        day_on, sequence_number, observed_at, change_name, bound_at, node_name, finished_at,
+        deletion_asked_at, first_started_at, first_ready_at, gang_complete_at, attempt_queued_at,
+        attempt_created_at, team_name, seen_at
+    ),
+    $next_on::date as day_on,
+    row_number() over (order by v.sequence_number) - 1 as sequence_number,
+    $next_at::timestamptz as observed_at,
+    'CARRIED' as change_name,
+    p.bound_at,
+    p.node_name,
+    p.ended_at as finished_at,
+    p.deletion_asked_at,
+    p.first_started_at,
+    p.first_ready_at,
+    t.complete_at as gang_complete_at,
+    p.attempt_queued_at,
+    p.attempt_created_at,
+    case when p.bound_at is not null then p.team_name end as team_name,
+    coalesce(v.seen_at, v.observed_at) as seen_at
+from core.pods as p
+semi join alive as a
+    on p.attempt_id = a.attempt_id
+inner join raw.pod_versions as v
+    on p.last_sequence_number = v.sequence_number
+left join core.attempts as t
+    on p.attempt_id = t.attempt_id
