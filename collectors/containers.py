@@ -113,7 +113,7 @@ def runs_of(
         instants = [_current(each).end for each in lasting]
         finished = max((each for each in instants if each is not None), default=observed)
     goes_on = bool(waited) and all(name in named and _is_running(named[name]) for name in waited)
-    is_held = bool(spec.get("nodeName")) and not is_over and not goes_on
+    is_waiting = not is_over and not goes_on
     ends = [
         part(part(each.get(key)).get("terminated"))
         for each in (*told, *beside)
@@ -123,7 +123,7 @@ def runs_of(
         begin,
         end,
         finished,
-        _waiting_cause(spec, status, conditions, told + beside) if is_held else None,
+        _waiting_cause(spec, status, conditions, told + beside) if is_waiting else None,
         sum(count(each.get("restartCount")) for each in lasting),
         max((count(end.get("exitCode")) for end in ends if end), default=None),
     )

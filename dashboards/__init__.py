@@ -1,0 +1,1 @@
+"""What a reader sees: the only folder that knows Streamlit; one view per question."""

@@ -3,24 +3,41 @@
 A new page is a file in views/ and one line here; what a page shows belongs there.
 """
 
+from typing import NoReturn
+
 import streamlit as st
 
-from dashboards.data import LakeError, Reading, Snapshot, home, snapshot
-from dashboards.filters import chosen
+from dashboards.data import LakeError, Reading, Snapshot, exists, home, snapshot
 from dashboards.figures import instant
+from dashboards.filters import chosen
 from dashboards.style import SHEET
 from dashboards.trust import strip
 
 PAGES = [
-    st.Page("views/where.py", title="Where did it go?", icon=":material/waterfall_chart:",
-            url_path="where", default=True),
+    st.Page(
+        "views/where.py",
+        title="Where did it go?",
+        icon=":material/waterfall_chart:",
+        url_path="where",
+        default=True,
+    ),
     st.Page("views/who.py", title="Who spent what?", icon=":material/groups:", url_path="who"),
-    st.Page("views/waits.py", title="How long do jobs wait?", icon=":material/hourglass_top:",
-            url_path="waits"),
-]  # fmt: skip
+    st.Page(
+        "views/waits.py",
+        title="How long do jobs wait?",
+        icon=":material/hourglass_top:",
+        url_path="waits",
+    ),
+]
 
 
-def stop(heading: str, advice: str, reason: str = "") -> None:
+# Drawn here, because a named icon would be fetched from somebody else's server.
+ICON = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><rect width="16" height="16"
+rx="3" fill="#2B5784"/><path d="M3 12V9M6.3 12V4M9.6 12V6.5M13 12v-2" stroke="#fff"
+stroke-width="2"/></svg>"""
+
+
+def stop(heading: str, advice: str, reason: str = "") -> NoReturn:
     """Say why there is nothing to show and what to do about it; the reason is shown as it is."""
     st.subheader(heading)
     if reason:
@@ -31,12 +48,12 @@ def stop(heading: str, advice: str, reason: str = "") -> None:
 
 def published_snapshot() -> Snapshot:
     """The snapshot to show; draws why not and stops where there is none."""
-    if not home().is_dir():
+    if not exists():
         stop(
             "There is no lake here yet",
             "Run `gpuledger demo` to see a made-up fleet, or `gpuledger init` and then "
             "`gpuledger run` for your own. `GPULEDGER_HOME` says where the lake is.",
-            f"no folder {home()}",
+            f"no lake in {home()}",
         )
     try:
         found = snapshot()
@@ -48,7 +65,6 @@ def published_snapshot() -> Snapshot:
             "Run `gpuledger run`: it publishes a window once its laws hold, and says which "
             "law or source is in the way if they do not.",
         )
-    assert found is not None
     return found
 
 
@@ -62,23 +78,31 @@ def explain_emptiness(reading: Reading) -> None:
     )
 
 
-st.set_page_config(page_title="gpuledger", page_icon=":material/receipt_long:", layout="wide")
+def footer(reading: Reading) -> None:
+    """Say again, where a page ends, what its figures are of."""
+    at = instant(reading.snapshot.committed_at, reading.zone)
+    st.caption(
+        f"gpuledger · snapshot {reading.snapshot.number}, published {at} · "
+        f"days in {reading.zone}, money in {reading.currency} at book price"
+    )
+
+
+def frame(page: st.Page) -> None:
+    """Draw the page between the filters and the footer."""
+    try:
+        reading = chosen(published_snapshot())
+        if reading is None:
+            stop("Nothing has been published yet", "Run `gpuledger run`.")
+        if strip(reading):
+            st.session_state["reading"] = reading
+            page.run()
+        else:
+            explain_emptiness(reading)
+    except LakeError as error:
+        stop("The lake cannot be read", "Reload; `gpuledger status` says more.", str(error))
+    footer(reading)
+
+
+st.set_page_config(page_title="gpuledger", page_icon=ICON, layout="wide")
 st.html(SHEET)
-page = st.navigation(PAGES, position="top")
-found = published_snapshot()
-try:
-    reading = chosen(found)
-    if reading is None:
-        stop("Nothing has been published yet", "Run `gpuledger run`.")
-        raise SystemExit  # `stop` does not return
-    if strip(reading):
-        st.session_state["reading"] = reading
-        page.run()
-    else:
-        explain_emptiness(reading)
-except LakeError as error:
-    stop("The lake cannot be read", "Reload the page; `gpuledger status` says more.", str(error))
-st.caption(
-    f"gpuledger · snapshot {found.number}, published {instant(found.committed_at, reading.zone)} · "
-    f"days in {reading.zone}, money in {reading.currency} at book price"
-)
+frame(st.navigation(PAGES, position="top"))

@@ -50,11 +50,10 @@ def waterfall(rows: pl.DataFrame, unit: str, currency: str) -> None:
         share = "" if value is None else f" · {percent(ratio(value, whole))}"
         note = " in part" if step in partly and value is not None and step != "active" else ""
         heads.append(f"<b>{step.capitalize()}</b><br>{text}{share}{note}")
-        if step == "unobserved":
-            begin = values.get("active") or 0.0
+        begin = (values.get("active") or 0.0) if step == "unobserved" else 0.0
+        if value is None:
+            figure.add_bar(y=[heads[-1]], x=[0], orientation="h", hoverinfo="skip")
         else:
-            begin = 0.0
-        if value is not None:
             figure.add_bar(
                 y=[heads[-1]],
                 x=[value / scale],
@@ -62,7 +61,7 @@ def waterfall(rows: pl.DataFrame, unit: str, currency: str) -> None:
                 orientation="h",
                 marker={
                     "color": STEP_COLOURS[step],
-                    "pattern": {"shape": HATCHES.get(step, ""), "fgcolor": "white", "size": 6},
+                    "pattern": hatch(step),
                 },
                 hovertemplate=f"{step}: {text}{share}<extra></extra>",
             )
@@ -85,8 +84,8 @@ def waterfall(rows: pl.DataFrame, unit: str, currency: str) -> None:
                 x=previous / scale,
                 text=f"−{shown}  {LOST[step]}",
                 showarrow=False,
-                xanchor="left" if previous < 0.6 * (whole or 1) else "right",
-                xshift=6 if previous < 0.6 * (whole or 1) else -6,
+                xanchor="left",
+                xshift=6,
                 font={"color": MUTED, "size": 12},
             )
         if value is not None:
@@ -94,9 +93,21 @@ def waterfall(rows: pl.DataFrame, unit: str, currency: str) -> None:
     figure.update_yaxes(autorange="reversed", categoryorder="array", categoryarray=heads)
     figure.update_yaxes(tickfont={"size": 12, "color": INK}, showgrid=False)
     figure.update_xaxes(title=currency if unit == "money" else "GPU-hours", gridcolor=LINE)
-    figure.update_xaxes(showgrid=True, tickformat="~s")
+    figure.update_xaxes(showgrid=True, tickformat="~s", range=[0, 1.34 * (whole or 1) / scale])
     figure.update_layout(barmode="overlay", showlegend=False, bargap=0.28, margin={"t": 4})
     draw(figure, "waterfall", 470, "Waterfall from installed to kept GPU-time")
+
+
+def hatch(name: str) -> dict:
+    """The pattern of a bar: what is not known is hatched."""
+    return {
+        "shape": HATCHES.get(name, ""),
+        "fillmode": "overlay",
+        "fgcolor": "white",
+        "fgopacity": 0.75,
+        "size": 6,
+        "solidity": 0.25,
+    }
 
 
 def days_chart(
@@ -124,7 +135,7 @@ def days_chart(
             name=plain(word(name), 28),
             marker={
                 "color": colour(name, place),
-                "pattern": {"shape": HATCHES.get(name, ""), "fgcolor": "white", "size": 5},
+                "pattern": hatch(name),
             },
             customdata=[amount(v) for v in values],
             hovertemplate="%{fullData.name}, %{x|%a %Y-%m-%d}: %{customdata} "
@@ -133,7 +144,7 @@ def days_chart(
         )
     figure.update_layout(barmode="stack", legend_traceorder="normal", bargap=0.12)
     figure.update_yaxes(title=currency if is_money else "GPU-hours", tickformat="~s")
-    figure.update_xaxes(tickformat="%-d %b<br>%Y")
+    figure.update_xaxes(tickformat="%-d %b")
     draw(figure, key, 360, "Stacked bars by day")
 
 

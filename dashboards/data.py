@@ -6,12 +6,9 @@ The snapshot's number is part of every cache key, so a new publication is seen a
 
 import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
 import polars as pl
@@ -100,30 +97,21 @@ def home() -> Path:
     return Path(os.environ.get("GPULEDGER_HOME", ".gpuledger")).absolute()
 
 
+def exists() -> bool:
+    """Whether there is a lake, published or not."""
+    return Home(home()).catalog.exists()
+
+
 def snapshot() -> Snapshot | None:
     """The newest published snapshot, None where nothing is published; LakeError as the lake's."""
     found = published(Home(home()))
     return None if found is None else Snapshot(str(home()), found.number, found.committed_at)
 
 
-class Opened:
-    """One door for all sessions: its connection answers one query at a time."""
-
-    def __init__(self, door: Door):
-        self.door = door
-        self.lock = Lock()
-
-    @contextmanager
-    def taken(self) -> Iterator[Door]:
-        """The door, alone."""
-        with self.lock:
-            yield self.door
-
-
 @st.cache_resource(max_entries=2, show_spinner=False)
-def opened(snapshot: Snapshot) -> Opened:
+def opened(snapshot: Snapshot) -> Door:
     """The door to one snapshot; two are kept, for pages that were opened before a publication."""
-    return Opened(Door(Home(Path(snapshot.home)), snapshot=snapshot.number))
+    return Door(Home(Path(snapshot.home)), snapshot=snapshot.number)
 
 
 def answer(snapshot: Snapshot, query: str, given: dict[str, Value]) -> pl.DataFrame:
@@ -133,20 +121,26 @@ def answer(snapshot: Snapshot, query: str, given: dict[str, Value]) -> pl.DataFr
 
 
 @st.cache_data(max_entries=500, ttl="1h", show_spinner="Reading the ledger …")
-def cached(
-    snapshot: Snapshot, query: str, given: tuple[tuple[str, Value], ...]
-) -> pl.DataFrame:
+def cached(snapshot: Snapshot, query: str, given: tuple[tuple[str, Value], ...]) -> pl.DataFrame:
     """The rows of a query, remembered for each snapshot and its parameters."""
     params: dict[str, Any] = {k: list(v) if isinstance(v, tuple) else v for k, v in given}
-    with opened(snapshot).taken() as door:
-        return door.query(query, params or None).pl()
+    return opened(snapshot).query(query, params or None).pl()
 
 
-@st.cache_data(max_entries=20, ttl="1h", show_spinner=False)
+@st.cache_data(max_entries=20, ttl="30s", show_spinner=False)
 def stale(snapshot: Snapshot) -> pl.DataFrame:
-    """The clusters whose last run was not published: since when, and why."""
-    with opened(snapshot).taken() as door:
-        return door.stale()
+    """The clusters whose last run was not published: since when, and why; as of now."""
+    return opened(snapshot).stale()
 
 
-__all__ = ["LakeError", "Period", "Reading", "Snapshot", "answer", "home", "snapshot", "stale"]
+__all__ = [
+    "LakeError",
+    "Period",
+    "Reading",
+    "Snapshot",
+    "answer",
+    "exists",
+    "home",
+    "snapshot",
+    "stale",
+]

@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 Number = Decimal | float | int
 
 NOT_MEASURED = "not measured"
+NO_PRICE = "no price"
 NONE = "–"
 SPANS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 MANY = 10_000_000  # from here on a figure is written in millions: nobody reads eight digits
@@ -31,12 +32,16 @@ def hours(gpu_seconds: Number | None) -> str:
     return NOT_MEASURED if gpu_seconds is None else f"{amount(float(gpu_seconds) / 3600)} GPU-h"
 
 
-def money(cost: Number | None, currency: str) -> str:
-    """Money with its currency's code."""
+def money(cost: Number | None, currency: str, priced: float | None = None) -> str:
+    """Money with its currency's code; where nothing has a price, there is no sum to write."""
     if cost is None:
         return NOT_MEASURED
+    if priced == 0:
+        return NO_PRICE
     digits = 2 if 0 < abs(float(cost)) < 1000 else 0
-    text = f"{float(cost) / 1e6:,.1f} M" if abs(float(cost)) >= MANY else f"{float(cost):,.{digits}f}"
+    text = (
+        f"{float(cost) / 1e6:,.1f} M" if abs(float(cost)) >= MANY else f"{float(cost):,.{digits}f}"
+    )
     return f"{currency} {text}"
 
 
@@ -77,8 +82,10 @@ def instant(at: datetime, zone: str) -> str:
     return f"{aware.astimezone(ZoneInfo(zone)):%Y-%m-%d %H:%M} {zone}"
 
 
-def change(now: Number | None, before: Number | None, *, is_share: bool = False) -> str | int | None:
-    """How a figure moved, with a sign; shares in points; 0 for none, None where none can be told."""
+def change(
+    now: Number | None, before: Number | None, *, is_share: bool = False
+) -> str | int | None:
+    """How a figure moved, with a sign; shares in points; 0: not at all; None: cannot be told."""
     if now is None or before is None or (not is_share and not before):
         return None
     moved = float(now) - float(before) if is_share else float(now) / float(before) - 1

@@ -9,6 +9,7 @@ OPTIONS = {
     "server.headless": "true",
     "server.fileWatcherType": "none",
     "browser.gatherUsageStats": "false",
+    "runner.magicEnabled": "false",
     "client.toolbarMode": "minimal",
     "client.showErrorDetails": "none",
     "theme.base": "light",

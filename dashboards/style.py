@@ -3,7 +3,7 @@
 How a figure is written as text belongs in `figures`; what is read belongs in `data`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import plotly.graph_objects as go
@@ -54,10 +54,17 @@ pio.templates["gpuledger"] = go.layout.Template(
         "paper_bgcolor": "rgba(0,0,0,0)",
         "plot_bgcolor": "rgba(0,0,0,0)",
         "colorway": SERIES,
-        "margin": {"l": 8, "r": 8, "t": 28, "b": 8},
+        "margin": {"l": 8, "r": 8, "t": 8, "b": 8},
         "xaxis": {"showgrid": False, "linecolor": LINE, "tickcolor": LINE, "automargin": True},
         "yaxis": {"gridcolor": LINE, "zeroline": False, "automargin": True},
-        "legend": {"orientation": "h", "y": -0.12, "yanchor": "top", "x": 0, "title": {"text": ""}},
+        "legend": {
+            "orientation": "h",
+            "y": 1.02,
+            "yanchor": "bottom",
+            "x": 0,
+            "title": {"text": ""},
+            "traceorder": "normal",
+        },
         "hoverlabel": {"bgcolor": "white", "font": {"color": INK}},
         "bargap": 0.2,
     }
@@ -68,6 +75,9 @@ SHEET = """<style>
 button[aria-label="Download as CSV"] { display: none !important; }
 [data-testid="stMainBlockContainer"] { padding-top: 4.2rem; max-width: 1240px; }
 [data-testid="stMetricValue"] { font-size: 1.7rem; }
+[data-testid="stMainBlockContainer"] h1 { font-size: 2rem; padding: 0.6rem 0 0.8rem; }
+[data-testid="stMainBlockContainer"] h3 { font-size: 1.3rem; }
+.st-key-stale { background: #FFF8E6; border-color: #F2B84B; }
 </style>"""
 
 
@@ -77,39 +87,42 @@ def draw(figure: go.Figure, key: str, height: int, alt: str) -> None:
     st.plotly_chart(figure, theme=None, config=CHART, key=key, alt=alt)
 
 
+ENDINGS: dict[str, str | None] = {
+    "_gpu_seconds": "GPU-h",
+    "_cost": None,  # the lake's currency
+    **dict.fromkeys(("_name", "_at", "_on", "_text", "_class", "_count", "_ratio", "_seconds"), ""),
+}
+"""Endings of names -> the unit that a table's head says; '' where its cells say it."""
+
+
 def label(column: Column, currency: str) -> str:
     """What a table's head calls a column: its words, then its unit."""
-    unit = unit_of(f"_{column.name}")
-    if unit is None:
-        for ending in ("_name", "_at", "_on", "_class"):
-            if column.name.endswith(ending) and column.name != ending[1:]:
-                return column.name.removesuffix(ending).replace("_", " ")
-        return column.name.replace("_", " ")
-    for suffix, shown in (
-        ("gpu_seconds", "GPU-h"),
-        ("_cost", currency),
-        ("_ratio", "share"),
-        ("_count", ""),
-        ("_seconds", ""),
-    ):
-        if column.name.endswith(suffix):
-            words = column.name.removesuffix(suffix).strip("_").replace("_", " ")
-            if suffix == "_cost":
-                return f"{words} cost, {shown}"
-            return f"{words} {shown}".strip() if suffix != "gpu_seconds" else (
-                f"{words}, {shown}" if words else shown
-            )
+    for ending, unit in ENDINGS.items():
+        if f"_{column.name}".endswith(ending):
+            words = f"_{column.name}".removesuffix(ending).strip("_").replace("_", " ")
+            said = currency if unit is None else unit
+            return ", ".join(part for part in (words, said) if part)
     return column.name.replace("_", " ")
 
 
 def columns(
-    specs: Iterable[Column], currency: str, labels: dict[str, str] | None = None
+    specs: Iterable[Column],
+    currency: str,
+    labels: Mapping[str, str] | None = None,
+    written: Collection[str] = (),
 ) -> dict[str, Any]:
-    """Streamlit's column settings out of contracts: labels, units, formats, the doc as a tip."""
+    """Streamlit's column settings out of contracts: labels, units, formats, the doc as a tip.
+
+    `written` names the columns whose numbers have been written out as text already.
+    """
     found: dict[str, Any] = {}
     for spec in specs:
         head = (labels or {}).get(spec.name) or label(spec, currency)
-        found[spec.name] = setting(spec, head)
+        found[spec.name] = (
+            st.column_config.TextColumn(head, help=spec.doc, alignment="right")
+            if spec.name in written
+            else setting(spec, head)
+        )
     return found
 
 
@@ -123,6 +136,8 @@ def setting(spec: Column, head: str) -> Any:
         return st.column_config.DateColumn(head, help=spec.doc, format="YYYY-MM-DD")
     if spec.name.endswith("gpu_seconds"):
         return st.column_config.NumberColumn(head, help=spec.doc, format="%,.1f")
+    if spec.name.endswith("_ratio"):
+        return st.column_config.NumberColumn(head, help=spec.doc, format="%.1f %%")
     unit = unit_of(spec.name)
     if unit is not None and spec.kind is not Kind.TEXT:
         return st.column_config.NumberColumn(head, help=spec.doc, format=unit.number_format)
@@ -130,11 +145,13 @@ def setting(spec: Column, head: str) -> Any:
 
 
 def displayed(frame: pl.DataFrame) -> pl.DataFrame:
-    """The frame as a table shows it: GPU-seconds as GPU-hours, decimals as plain numbers."""
+    """The frame as a table shows it: GPU-hours, shares in per cent, decimals as plain numbers."""
     changed = []
     for name, kind in frame.schema.items():
         if name.endswith("gpu_seconds"):
             changed.append(pl.col(name).cast(pl.Float64) / 3600)
+        elif name.endswith("_ratio"):
+            changed.append(pl.col(name) * 100)
         elif isinstance(kind, pl.Decimal):
             changed.append(pl.col(name).cast(pl.Float64))
     return frame.with_columns(changed)

@@ -3,7 +3,7 @@
 Which rows a table holds belongs to its view; units and formats come from `style`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import polars as pl
 import streamlit as st
@@ -12,8 +12,10 @@ from dashboards.style import columns, displayed
 from models.table import Column
 
 # What makes a spreadsheet take a text for a formula, the full-width signs too.
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
-NOT_DISPLAYED = "_url"
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+NOT_DATA = "_url"
+MOST_AT_ONCE = 30  # rows that are shown without scrolling inside the table
+HEIGHT = 600
 
 
 def safe(frame: pl.DataFrame) -> pl.DataFrame:
@@ -31,8 +33,15 @@ def safe(frame: pl.DataFrame) -> pl.DataFrame:
 
 def csv(frame: pl.DataFrame) -> bytes:
     """The rows in the contract's own names and units, unrounded; links are left out."""
-    kept = frame.select(name for name in frame.columns if not name.endswith(NOT_DISPLAYED))
+    kept = frame.select(name for name in frame.columns if not name.endswith(NOT_DATA))
     return safe(kept).write_csv(datetime_format="%Y-%m-%dT%H:%M:%SZ").encode()
+
+
+def priced_only(frame: pl.DataFrame) -> pl.DataFrame:
+    """The frame without the cost of rows of which nothing has a price: unknown is not zero."""
+    costs = [name for name in frame.columns if name.endswith("_cost")]
+    is_unknown = (pl.col("priced_ratio") == 0).fill_null(value=False)
+    return frame.with_columns(pl.when(~is_unknown).then(pl.col(name)).alias(name) for name in costs)
 
 
 def show(
@@ -41,28 +50,47 @@ def show(
     *,
     name: str,
     key: str,
+    title: str = "",
+    caption: str = "",
     currency: str = "",
-    labels: dict[str, str] | None = None,
+    labels: Mapping[str, str] | None = None,
     shown: pl.DataFrame | None = None,
     missing: str = "–",
 ) -> None:
-    """A table, and beneath it its CSV; `shown` is what to display where that differs."""
+    """A table under its title, beside which is its CSV; `shown` is what to display instead.
+
+    Title and caption are ours, never a name from a cluster: they are rendered.
+    """
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        if title:
+            st.subheader(title, width="stretch")
+        else:
+            st.space("stretch")
+        st.download_button(
+            "CSV",
+            csv(frame),
+            file_name=f"gpuledger-{name}.csv",
+            mime="text/csv",
+            icon=":material/download:",
+            type="tertiary",
+            key=f"csv-{key}",
+            help="In exact units: GPU-seconds, and money to the micro-unit.",
+            on_click="ignore",
+        )
+    if caption:
+        st.caption(caption)
+    drawn = displayed(frame if shown is None else shown)
+    written = [
+        n
+        for n, kind in drawn.schema.items()
+        if kind == pl.String and frame.schema.get(n) not in (pl.String, None)
+    ]
     st.dataframe(
-        displayed(frame if shown is None else shown),
-        column_config=columns(specs, currency, labels),
+        drawn,
+        column_config=columns(specs, currency, labels, written),
         column_order=[spec.name for spec in specs],
         hide_index=True,
-        height="content" if frame.height <= 15 else "auto",
+        height="content" if frame.height <= MOST_AT_ONCE else HEIGHT,
         placeholder=missing,
         key=f"table-{key}",
-    )
-    st.download_button(
-        "CSV",
-        csv(frame),
-        file_name=f"gpuledger-{name}.csv",
-        mime="text/csv",
-        icon=":material/download:",
-        type="tertiary",
-        key=f"csv-{key}",
-        on_click="ignore",
     )

@@ -11,10 +11,8 @@ import streamlit as st
 
 from dashboards.data import Reading, stale
 from dashboards.figures import instant, percent, ratio
-from dashboards.style import displayed
 from dashboards.tables import show
 from models.mart import FLEET_COVERAGE
-from models.meta import RUNS
 from models.table import Column, Kind
 
 OLD = timedelta(hours=26)
@@ -46,7 +44,9 @@ order by cluster_name
 # A run that asked for days up to its own shows a live cluster; a recorded one ended long before.
 LIVE = "select cluster_name from meta.runs where end_on + interval 1 day >= ended_at::date"
 
-RECORDED = Column("recorded_ratio", Kind.RATIO, "Installed GPU-time of which it is known who held it.")
+RECORDED = Column(
+    "recorded_ratio", Kind.RATIO, "Installed GPU-time of which it is known who held it."
+)
 OBSERVED = Column("observed_ratio", Kind.RATIO, "Held GPU-time that was measured.")
 PRICED = Column("priced_ratio", Kind.RATIO, "Installed GPU-time that has a price.")
 SHOWN = (
@@ -69,17 +69,16 @@ SHOWN = (
 def strip(reading: Reading, now: datetime | None = None) -> bool:
     """Draw the line of trust beneath the filters; False where the period has no data."""
     coverage = reading.rows(COVERAGE)
-    warn_of_stale(reading)
     if coverage.is_empty():
         badges(reading, None, is_old=False)
+        warn_of_stale(reading)
         return False
     live = set(reading.rows(LIVE)["cluster_name"])
     moment = now or datetime.now(UTC)
     latest = reading.rows(LATEST)
-    is_old = any(
-        cluster in live and moment - until > OLD for cluster, until in latest.iter_rows()
-    )
+    is_old = any(cluster in live and moment - until > OLD for cluster, until in latest.iter_rows())
     badges(reading, coverage, is_old=is_old)
+    warn_of_stale(reading)
     return True
 
 
@@ -108,6 +107,9 @@ def badges(reading: Reading, coverage: pl.DataFrame | None, *, is_old: bool) -> 
             "read again later and stays the same. Published "
             + instant(reading.snapshot.committed_at, reading.zone),
         )
+        st.badge(
+            str(reading.period), color="gray", help=f"{reading.period.days} days, both included"
+        )
         if coverage is None:
             return
         known = coverage["known_until_at"].max()
@@ -120,12 +122,18 @@ def badges(reading: Reading, coverage: pl.DataFrame | None, *, is_old: bool) -> 
         )
         installed, held = (total(coverage, f"{n}_gpu_seconds") for n in ("installed", "held"))
         shares = (
-            ("Recorded", ratio(installed - total(coverage, "unrecorded_gpu_seconds"), installed),
-             RECORDED),
+            (
+                "Recorded",
+                ratio(installed - total(coverage, "unrecorded_gpu_seconds"), installed),
+                RECORDED,
+            ),
             ("Observed", ratio(total(coverage, "observed_gpu_seconds"), held), OBSERVED),
-            ("Priced", ratio(installed - total(coverage, "unpriced_gpu_seconds"), installed),
-             PRICED),
-        )  # fmt: skip
+            (
+                "Priced",
+                ratio(installed - total(coverage, "unpriced_gpu_seconds"), installed),
+                PRICED,
+            ),
+        )
         for name, share, column in shares:
             color = "gray" if share is None or share >= 0.95 else "orange"
             st.badge(f"{name} {percent(share)}", color=color, help=column.doc)
@@ -137,9 +145,7 @@ def table(reading: Reading, coverage: pl.DataFrame) -> None:
     """The coverage of each cluster in the period."""
     installed = pl.col("installed_gpu_seconds").cast(pl.Float64)
     whole = pl.when(installed > 0).then(installed)
-    held = pl.when(pl.col("held_gpu_seconds") > 0).then(
-        pl.col("held_gpu_seconds").cast(pl.Float64)
-    )
+    held = pl.when(pl.col("held_gpu_seconds") > 0).then(pl.col("held_gpu_seconds").cast(pl.Float64))
     shares = coverage.with_columns(
         recorded_ratio=1 - pl.col("unrecorded_gpu_seconds").cast(pl.Float64) / whole,
         observed_ratio=pl.col("observed_gpu_seconds").cast(pl.Float64) / held,
@@ -153,12 +159,14 @@ def warn_of_stale(reading: Reading) -> None:
     rows = stale(reading.snapshot).filter(pl.col("cluster_name").is_in(reading.clusters))
     if rows.is_empty():
         return
-    count = rows.height
-    st.warning(
-        f"{'One cluster is' if count == 1 else f'{count} clusters are'} stale: the last run was "
-        "not published, so the last good figures are shown.",
-        icon=":material/warning:",
-    )
-    specs = [RUNS.column(name) for name in ("cluster_name", "stale_since_at", "error_text")]
-    labels = {"stale_since_at": "stale since", "error_text": "why"}
-    show(displayed(rows), specs, name=reading.file("stale"), key="stale", labels=labels)
+    with st.container(border=True, gap="xsmall", key="stale"):
+        st.markdown(
+            ":orange[:material/warning: **Stale**] — the last run of "
+            f"{'this cluster' if rows.height == 1 else 'these clusters'} was not published, so the "
+            "last good figures are shown."
+        )
+        for cluster, since, why in rows.select(
+            "cluster_name", "stale_since_at", "error_text"
+        ).iter_rows():
+            at = "unknown" if since is None else instant(since, reading.zone)
+            st.text(f"{cluster}, since {at}: {why or 'no reason recorded'}")  # plain, not markdown

@@ -157,6 +157,7 @@ ATTEMPT_WAITS = Table(
         Column("gpu_shape_name", Kind.TEXT, "Model asked for x GPUs per pod x pods; cpu."),
         Column("is_service", Kind.FLAG, "A replica of a service."),
         Column("is_gpu", Kind.FLAG, "It asks for GPUs."),
+        Column("is_start_known", Kind.FLAG, "Whether the source tells container starts."),
         Column("queued_at", Kind.INSTANT, "Entered the queue."),
         Column("queued_on", Kind.DAY, "The day of that."),
         Column("placed_at", Kind.INSTANT, "Served: n-th bind.", nullable=True),
@@ -212,8 +213,8 @@ QUEUE_WAITS = Table(
         Column(
             "grouping_name",
             Kind.TEXT,
-            "What the row is of: all, queue, team, shape, or each.",
-            choices=("all", "queue", "team", "shape", "each"),
+            "What the row is of: all, all that ask for GPUs, a queue, a team, a shape, or each.",
+            choices=("all", "gpu", "queue", "team", "shape", "each"),
         ),
         Column("queue_name", Kind.TEXT, "Queue; null: all of them.", nullable=True),
         Column("team_name", Kind.TEXT, "Team; null: all of them.", nullable=True),

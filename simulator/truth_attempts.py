@@ -73,8 +73,7 @@ def attempts(pods: list[Facts], world: World) -> list[Attempt]:
         tries = [Attempt(workload, [members[0]], members[0].group, True)]
         for number, pod in enumerate(members[1:], 1):
             earlier = members[:number]
-            is_over = all(p.gone is not None and p.gone <= pod.created for p in earlier)
-            if is_over and not all(p.succeeded for p in earlier):
+            if all(p.gone is not None and p.gone <= pod.created for p in earlier):
                 tries.append(Attempt(workload, [pod], pod.group, False, tries[-1]))
             else:
                 tries[-1].pods.append(pod)

@@ -80,9 +80,15 @@ def prices(node: Node, cluster: str, told: Config, window: tuple[int, int]) -> l
             rows.append((instant(row["valid_from"], zone), fit, per_hour(row)))
     cuts = sorted({window[0], window[1]} | {t for t, _, _ in rows if window[0] < t < window[1]})
     found: list[Price] = []
+    in_force: tuple[int, int, int] | None = None
     for begin, end in pairwise(cuts):
         valid = [(fit, since, price) for since, fit, price in rows if since <= begin]
-        found.append((begin, end, max(valid)[2] if valid else None))
+        chosen = max(valid, default=None)
+        if found and chosen == in_force:  # another row became valid, not the one in force
+            found[-1] = (found[-1][0], end, found[-1][2])
+        else:
+            found.append((begin, end, chosen[2] if chosen else None))
+        in_force = chosen
     return found
 
 

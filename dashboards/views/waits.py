@@ -8,7 +8,7 @@ import polars as pl
 import streamlit as st
 
 from dashboards.data import Reading
-from dashboards.figures import amount, duration, hours, percent, ratio
+from dashboards.figures import duration, hours, percent, ratio
 from dashboards.headlines import headline
 from dashboards.style import LINE, MUTED, OUTCOME_COLOURS, draw
 from dashboards.tables import show
@@ -88,30 +88,57 @@ def headlines(reading: Reading, now: dict[str, dict], before: dict[str, dict], f
     counted = METHODS[first].lower()
     with places[0]:
         p50 = lead["p50_wait_seconds"]
-        headline(reading, "Half wait at most", duration(p50, missing(lead, "p50")), p50,
-                 old.get("p50_wait_seconds"), good="down", note=counted,
-                 doc=f"Median. {MEANINGS[first]}")  # fmt: skip
+        headline(
+            reading,
+            "Half wait at most",
+            duration(p50, missing(lead, "p50")),
+            p50,
+            old.get("p50_wait_seconds"),
+            good="down",
+            note=counted,
+            doc=f"Median. {MEANINGS[first]}",
+        )
     with places[1]:
         p90 = bounded["p90_wait_seconds"]
-        headline(reading, "One in ten waits longer than", duration(p90), p90,
-                 bounded_old.get("p90_wait_seconds"), good="down", note="as if nobody had left",
-                 doc=f"90th percentile. {MEANINGS['kaplan_meier']}")  # fmt: skip
+        headline(
+            reading,
+            "One in ten waits longer than",
+            duration(p90),
+            p90,
+            bounded_old.get("p90_wait_seconds"),
+            good="down",
+            note="as if nobody had left",
+            doc=f"90th percentile. {MEANINGS['kaplan_meier']}",
+        )
     with places[2]:
         queued = bounded["attempt_count"]
         unserved = bounded["left_count"] + bounded["still_waiting_count"]
         earlier = bounded_old.get("left_count", 0) + bounded_old.get("still_waiting_count", 0)
         share = ratio(unserved, queued)
-        headline(reading, "Not served", percent(share), share,
-                 ratio(earlier, bounded_old.get("attempt_count")), good="down", is_share=True,
-                 note=f"{bounded['left_count']:,} left, {bounded['still_waiting_count']:,} still "
-                 f"waiting of {queued:,}", doc="Attempts that left the queue, or still wait, "
-                 "without having been placed.")  # fmt: skip
+        headline(
+            reading,
+            "Not served",
+            percent(share),
+            share,
+            ratio(earlier, bounded_old.get("attempt_count")),
+            good="down",
+            is_share=True,
+            note=f"{bounded['left_count']:,} left, {bounded['still_waiting_count']:,} still "
+            f"waiting of {queued:,}",
+            doc="Attempts that left the queue, or still wait, without having been placed.",
+        )
     with places[3]:
         waited = bounded["waited_gpu_seconds"]
-        headline(reading, "GPU-hours waited for", hours(waited), waited,
-                 bounded_old.get("waited_gpu_seconds"), good="down",
-                 note=f"{queued:,} attempts queued in the period",
-                 doc="GPUs asked for x time in the queue.")  # fmt: skip
+        headline(
+            reading,
+            "GPU-hours waited for",
+            hours(waited),
+            waited,
+            bounded_old.get("waited_gpu_seconds"),
+            good="down",
+            note=f"{queued:,} attempts queued in the period",
+            doc="GPUs asked for x time in the queue.",
+        )
 
 
 def methods(reading: Reading, rows: pl.DataFrame) -> None:
@@ -119,9 +146,16 @@ def methods(reading: Reading, rows: pl.DataFrame) -> None:
     order = pl.col("method_name").replace_strict({m: n for n, m in enumerate(METHODS)})
     rows = rows.sort(order)
     shown = in_words(rows).with_columns(pl.col("method_name").replace(METHODS))
-    show(rows, (QUEUE_WAITS.column("method_name"), *TABLE[:-1],
-         QUEUE_WAITS.column("max_wait_seconds")), name=reading.file("waits"), key="methods",
-         labels=LABELS, shown=shown)  # fmt: skip
+    show(
+        rows,
+        (QUEUE_WAITS.column("method_name"), *TABLE[:-1], QUEUE_WAITS.column("max_wait_seconds")),
+        name=reading.file("waits"),
+        key="methods",
+        title="How long, counted three ways?",
+        caption=f"Attempts queued {reading.period}, followed as far as this snapshot knows.",
+        labels=LABELS,
+        shown=shown,
+    )
     with st.expander("What is the difference?"):
         for name, text in MEANINGS.items():
             st.markdown(f"**{METHODS[name]}** — {text}")
@@ -137,13 +171,23 @@ def histogram(rows: pl.DataFrame) -> None:
     for outcome, name in OUTCOMES.items():
         part = rows.filter(pl.col("outcome_name") == outcome)
         if part["attempt_count"].sum():
-            figure.add_bar(x=part["bin_name"].to_list(), y=part["attempt_count"].to_list(),
-                           name=name, marker={"color": OUTCOME_COLOURS[outcome]},
-                           hovertemplate="%{x}: %{y:,} " + name + "<extra></extra>")  # fmt: skip
+            figure.add_bar(
+                x=part["bin_name"].to_list(),
+                y=part["attempt_count"].to_list(),
+                name=name,
+                marker={"color": OUTCOME_COLOURS[outcome]},
+                hovertemplate="%{x}: %{y:,} " + name + "<extra></extra>",
+            )
     figure.update_layout(barmode="stack", bargap=0.08)
     figure.update_yaxes(title="attempts")
-    figure.update_xaxes(categoryorder="array",
-                        categoryarray=rows["bin_name"].unique(maintain_order=True).to_list())  # fmt: skip
+    names = rows["bin_name"].unique(maintain_order=True).to_list()
+    figure.update_xaxes(
+        categoryorder="array",
+        categoryarray=names,
+        tickvals=names,
+        tickangle=0,
+        ticktext=[name.replace(" ", "<br>", 1) for name in names],
+    )
     draw(figure, "histogram", 330, "Attempts by length of wait and outcome")
 
 
@@ -152,21 +196,38 @@ def curve(rows: pl.DataFrame) -> None:
     figure = go.Figure()
     at = [max(seconds, 1) for seconds in rows["queue_wait_seconds"]]
     share = [100 * (1 - value) for value in rows["survival_ratio"]]
-    figure.add_scatter(x=at, y=share, mode="lines", name="placed, as if nobody had left",
-                       line={"shape": "hv", "color": OUTCOME_COLOURS["served"], "width": 2},
-                       customdata=[duration(s) for s in rows["queue_wait_seconds"]],
-                       hovertemplate="%{y:.1f} % placed within %{customdata}<extra></extra>")  # fmt: skip
+    figure.add_scatter(
+        x=at,
+        y=share,
+        mode="lines",
+        name="placed, as if nobody had left",
+        line={"shape": "hv", "color": OUTCOME_COLOURS["served"], "width": 2},
+        customdata=[duration(s) for s in rows["queue_wait_seconds"]],
+        hovertemplate="%{y:.1f} % placed within %{customdata}<extra></extra>",
+    )
     for outcome, column in (("left", "left_count"), ("waiting", "still_waiting_count")):
-        marked = [(x, y, d) for x, y, count, d in zip(at, share, rows[column],
-                  rows["queue_wait_seconds"], strict=True) if count]  # fmt: skip
+        marked = [
+            (x, y, d)
+            for x, y, count, d in zip(
+                at, share, rows[column], rows["queue_wait_seconds"], strict=True
+            )
+            if count
+        ]
         if marked:
             figure.add_scatter(
-                x=[m[0] for m in marked], y=[m[1] for m in marked], mode="markers",
-                name=OUTCOMES[outcome], marker={"symbol": "line-ns-open", "size": 9,
-                "color": OUTCOME_COLOURS[outcome], "line": {"width": 2}},
+                x=[m[0] for m in marked],
+                y=[m[1] for m in marked],
+                mode="markers",
+                name=OUTCOMES[outcome],
+                marker={
+                    "symbol": "line-ns-open",
+                    "size": 9,
+                    "color": OUTCOME_COLOURS[outcome],
+                    "line": {"width": 2},
+                },
                 customdata=[duration(m[2]) for m in marked],
                 hovertemplate=f"{OUTCOMES[outcome]} after %{{customdata}}<extra></extra>",
-            )  # fmt: skip
+            )
     figure.update_xaxes(type="log", tickvals=TICKS, ticktext=[duration(t) for t in TICKS])
     figure.update_yaxes(title="% placed", range=[0, 101], ticksuffix=" %")
     figure.add_hline(y=50, line={"color": LINE, "dash": "dot"})
@@ -178,44 +239,88 @@ def breakdown(reading: Reading, wanted: Slice) -> None:
     """The waits by queue, team or GPU shape, counted in one of the three ways."""
     st.subheader("Who waits longest?")
     with st.container(horizontal=True):
-        by = st.segmented_control("By", list(BY), default="queue_name", format_func=BY.__getitem__,
-                                  key="by", bind="query-params", required=True)  # fmt: skip
-        method = st.segmented_control("Counted", list(METHODS), default="submission_to_start",
-                                      format_func=METHODS.__getitem__, key="counted",
-                                      bind="query-params", required=True)  # fmt: skip
+        by = st.segmented_control(
+            "By",
+            list(BY),
+            default="queue_name",
+            format_func=BY.__getitem__,
+            key="by",
+            bind="query-params",
+            required=True,
+        )
+        method = st.segmented_control(
+            "Counted",
+            list(METHODS),
+            default="submission_to_start",
+            format_func=METHODS.__getitem__,
+            key="counted",
+            bind="query-params",
+            required=True,
+        )
     by, method = by or "queue_name", method or "submission_to_start"
     rows = wanted.waits(by.removesuffix("_name").removeprefix("gpu_")).filter(
         pl.col("method_name") == method
     )
-    st.caption(f"{MEANINGS[method]} Ordered by the GPU-hours waited for.")
     rows = rows.sort("waited_gpu_seconds", descending=True)
-    show(rows, (QUEUE_WAITS.column(by), *TABLE), name=reading.file(f"waits-by-{by}"), key="by-wait",
-         labels={**LABELS, by: BY[by].lower()}, shown=in_words(rows))  # fmt: skip
+    show(
+        rows,
+        (QUEUE_WAITS.column(by), *TABLE),
+        name=reading.file(f"waits-by-{by}"),
+        key="by-wait",
+        caption=f"{MEANINGS[method]} Ordered by the GPU-hours waited for.",
+        labels={**LABELS, by: BY[by].lower()},
+        shown=in_words(rows),
+    )
 
 
 def waiting_now(reading: Reading, wanted: Slice) -> None:
     """Who is in the queue as of the snapshot, the longest first."""
     rows = wanted.rows(LONGEST)
-    st.subheader("Who is waiting now?")
     if rows.is_empty():
+        st.subheader("Who is waiting now?")
         st.markdown("Nobody, as of this snapshot.")
         return
-    st.caption("As of the snapshot, whenever they were queued; the 100 that wait longest.")
-    specs = [ATTEMPT_WAITS.column(n) for n in ("workload_name", "team_name", "queue_name",
-             "gpu_shape_name", "queued_at", "queue_wait_seconds", "waited_gpu_seconds")]  # fmt: skip
-    specs.insert(4, Column("gpu_count", ATTEMPT_WAITS.column("asked_micro_gpu").kind,
-                           "GPUs asked for."))  # fmt: skip
-    show(rows, specs, name=reading.file("waiting-now"), key="waiting",
-         labels={**LABELS, "gpu_count": "GPUs"}, shown=in_words(rows))  # fmt: skip
+    specs = [
+        ATTEMPT_WAITS.column(n)
+        for n in (
+            "workload_name",
+            "team_name",
+            "queue_name",
+            "gpu_shape_name",
+            "queued_at",
+            "queue_wait_seconds",
+            "waited_gpu_seconds",
+        )
+    ]
+    specs.insert(
+        4, Column("gpu_count", ATTEMPT_WAITS.column("asked_micro_gpu").kind, "GPUs asked for.")
+    )
+    show(
+        rows,
+        specs,
+        name=reading.file("waiting-now"),
+        key="waiting",
+        title="Who is waiting now?",
+        caption="As of the snapshot, whenever they were queued; the 100 that wait longest.",
+        labels={**LABELS, "gpu_count": "GPUs"},
+        shown=in_words(rows),
+    )
 
 
 def page() -> None:
     """Draw the page."""
     reading: Reading = st.session_state["reading"]
     st.title("How long do jobs wait?")
-    kind = st.segmented_control("Of", list(KINDS), default="jobs", format_func=KINDS.__getitem__,
-                                key="kind", bind="query-params", required=True,
-                                label_visibility="collapsed")  # fmt: skip
+    kind = st.segmented_control(
+        "Of",
+        list(KINDS),
+        default="jobs",
+        format_func=KINDS.__getitem__,
+        key="kind",
+        bind="query-params",
+        required=True,
+        label_visibility="collapsed",
+    )
     wanted = Slice(reading, kind or "jobs")
     rows = wanted.waits("all")
     if rows.is_empty():
@@ -226,11 +331,6 @@ def page() -> None:
     old = {r["method_name"]: r for r in wanted.waits("all", before=True).iter_rows(named=True)}
     first = "submission_to_start" if "submission_to_start" in now else "served"
     headlines(reading, now, old, first)
-    st.subheader("How long, counted three ways?")
-    st.caption(
-        f"Attempts queued {reading.period}, followed as far as this snapshot knows "
-        f"({amount(now['kaplan_meier']['attempt_count'])} of them)."
-    )
     methods(reading, rows)
     left, right = st.columns(2)
     with left:

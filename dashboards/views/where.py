@@ -3,8 +3,6 @@
 What single teams held is drawn by `where_teams`, for installed time that nobody holds is no team's.
 """
 
-from collections.abc import Callable
-
 import polars as pl
 import streamlit as st
 
@@ -12,7 +10,7 @@ from dashboards.charts import days_chart, waterfall
 from dashboards.data import Reading
 from dashboards.figures import hours, money, percent, ratio
 from dashboards.headlines import Good, headline
-from dashboards.tables import show
+from dashboards.tables import priced_only, show
 from dashboards.views.where_teams import held_by
 from dashboards.words import STATES, WASTE
 from models.mart import FLEET_STATES
@@ -147,53 +145,80 @@ class Sums:
         return ratio(self.of(*HELD_STATES), usable)
 
 
+GROUPS: dict[str, tuple[int, tuple[str, ...], Good, str]] = {
+    "Installed": (0, (), "neither", "All GPUs that are there, used or not."),
+    "Unallocated": (2, ("unallocated",), "down", "Schedulable GPUs that nobody held."),
+    "Unavailable": (3, ("unavailable",), "down", "Installed GPUs that could not be used."),
+    "Waste": (
+        5,
+        WASTE_STATES,
+        "down",
+        f"Held, but doing nothing useful: {WASTE}. The cost of idle time is price x time, "
+        "not money that would be saved.",
+    ),
+    "Unobserved": (
+        6,
+        ("unobserved",),
+        "down",
+        "Held GPUs that nothing measured: neither work nor waste is known of them.",
+    ),
+    "Unrecorded": (
+        7,
+        ("unrecorded",),
+        "down",
+        "Installed GPUs of which no source says who held them.",
+    ),
+}
+"""Headline -> its place, the states it sums (none: all), which way is good, what it means."""
+
+
 def headlines(reading: Reading, unit: str) -> None:
     """The figures that the page leads with, each in the chosen unit and beside it the other."""
     now, before = Sums(reading.rows(SUMS)), Sums(reading.rows(SUMS, before=True))
-    groups: list[tuple[str, tuple[str, ...], Good, str]] = [
-        ("Installed", (), "neither", "All GPUs that are there, used or not."),
-        ("Waste", WASTE_STATES, "down", f"Held, but doing nothing useful: {WASTE}. The cost of "
-         "idle time is price x time, not money that would be saved."),
-        ("Unallocated", ("unallocated",), "down", "Schedulable GPUs that nobody held."),
-        ("Unobserved", ("unobserved",), "down", "Held GPUs that nothing measured: neither work "
-         "nor waste is known of them."),
-        ("Unavailable", ("unavailable",), "down", "Installed GPUs that could not be used."),
-        ("Unrecorded", ("unrecorded",), "down", "Installed GPUs of which no source says who held "
-         "them."),
-    ]  # fmt: skip
+    column = "state_cost" if unit == "money" else "gpu_seconds"
     places = [place for _ in range(2) for place in st.columns(4)]
-    order = [0, 2, 3, 4, 5, 6]
     with places[1]:
         share, earlier = now.allocation_ratio(), before.allocation_ratio()
-        held = now.of(*HELD_STATES)
         headline(
-            reading, "Allocation ratio", percent(share), share, earlier, good="up", is_share=True,
-            note=f"{hours(held)} held", doc=f"{ALLOCATION.doc} Time that nobody recorded and GPUs "
-            "that cannot be used are left out of it.",
-        )  # fmt: skip
-    for place, (name, states, good, doc) in zip(order, groups, strict=True):
-        spent, cost = now.of(*states), now.of(*states, column="state_cost")
+            reading,
+            "Allocation ratio",
+            percent(share),
+            share,
+            earlier,
+            good="up",
+            is_share=True,
+            note=f"{hours(now.of(*HELD_STATES))} held",
+            doc=f"{ALLOCATION.doc} Time that nobody recorded and GPUs that cannot be used are "
+            "left out of it.",
+        )
+    with places[4]:
+        worked, earlier = active(reading, unit), active(reading, unit, before=True)
+        headline(
+            reading,
+            "Active",
+            money(worked, reading.currency) if unit == "money" else hours(worked),
+            worked,
+            earlier,
+            good="up",
+            note="measured doing work",
+            doc="What nothing measured is in Unobserved, not here.",
+        )
+    for name, (place, states, good, doc) in GROUPS.items():
+        spent = now.of(*states)
         priced = ratio(spent - now.of(*states, column="unpriced_gpu_seconds"), spent)
-        in_money = f"{money(cost, reading.currency)} · {percent(priced)} priced"
-        column = "state_cost" if unit == "money" else "gpu_seconds"
+        in_hours = hours(spent)
+        in_money = money(now.of(*states, column="state_cost"), reading.currency, priced)
         with places[place]:
             headline(
                 reading,
                 name,
-                money(cost, reading.currency) if unit == "money" else hours(spent),
+                in_money if unit == "money" else in_hours,
                 now.of(*states, column=column),
                 before.of(*states, column=column),
                 good=good,
-                note=f"{hours(spent)} · {percent(priced)} priced" if unit == "money" else in_money,
+                note=f"{in_hours if unit == 'money' else in_money} · {percent(priced)} priced",
                 doc=doc,
             )
-    with places[7]:
-        worked, earlier = active(reading, unit), active(reading, unit, before=True)
-        write = money_of(reading) if unit == "money" else hours
-        headline(
-            reading, "Active", write(worked), worked, earlier, good="up",
-            note="measured doing work", doc="What nothing measured is in Unobserved, not here.",
-        )  # fmt: skip
 
 
 def active(reading: Reading, unit: str, *, before: bool = False) -> float | None:
@@ -201,11 +226,6 @@ def active(reading: Reading, unit: str, *, before: bool = False) -> float | None
     rows = reading.rows(STEPS, before=before).filter(pl.col("step_name") == "active")
     found = rows["step_cost" if unit == "money" else "gpu_seconds"].to_list()
     return float(found[0]) if found and found[0] is not None else None
-
-
-def money_of(reading: Reading) -> Callable[[float | None], str]:
-    """How money is written in the lake's currency."""
-    return lambda cost: money(cost, reading.currency)
 
 
 def fleet(reading: Reading, unit: str) -> None:
@@ -221,26 +241,44 @@ def fleet(reading: Reading, unit: str) -> None:
     st.subheader("How did it go day by day?")
     st.caption("All installed GPU-time of each day, by state; hatched is what is not known.")
     days_chart(reading.rows(DAYS), column, list(STATES), reading.currency)
-    st.subheader("In which states, and why?")
     causes = reading.rows(CAUSES).with_columns(
         priced_ratio=priced(), meaning_text=pl.col("state_name").replace_strict(STATES, default="")
     )
+    causes = priced_only(causes)
     shown = causes.with_columns(
         pl.col("state_name", "cause_name").str.replace_all("_", " ").str.replace("^none$", "–")
     )
     show(
-        causes, CAUSE_COLUMNS, name=reading.file("states"), key="states",
-        currency=reading.currency, shown=shown, labels={"installed_ratio": "of installed",
-        "priced_ratio": "priced", "meaning_text": "meaning", "state_cost": reading.currency},
-    )  # fmt: skip
-    st.subheader("On which GPUs?")
-    models = reading.rows(MODELS, held=HELD_STATES, waste=WASTE_STATES)
+        causes,
+        CAUSE_COLUMNS,
+        name=reading.file("states"),
+        key="states",
+        title="In which states, and why?",
+        currency=reading.currency,
+        shown=shown,
+        labels={
+            "installed_ratio": "of installed",
+            "priced_ratio": "priced",
+            "meaning_text": "meaning",
+            "state_cost": f"cost, {reading.currency}",
+        },
+    )
+    models = priced_only(reading.rows(MODELS, held=HELD_STATES, waste=WASTE_STATES))
     show(
-        models, MODEL_COLUMNS, name=reading.file("models"), key="models",
-        currency=reading.currency, labels={"gpu_model_name": "GPU model",
-        "gpu_seconds": "installed, GPU-h", "allocation_ratio": "allocation ratio",
-        "priced_ratio": "priced", "state_cost": reading.currency},
-    )  # fmt: skip
+        models,
+        MODEL_COLUMNS,
+        name=reading.file("models"),
+        key="models",
+        title="On which GPUs?",
+        currency=reading.currency,
+        labels={
+            "gpu_model_name": "GPU model",
+            "gpu_seconds": "installed, GPU-h",
+            "allocation_ratio": "allocation ratio",
+            "priced_ratio": "priced",
+            "state_cost": f"cost, {reading.currency}",
+        },
+    )
 
 
 def priced() -> pl.Expr:

@@ -90,21 +90,48 @@ def held_by(reading: Reading, unit: str) -> None:
     note = f"{percent(priced)} priced"
     first, second, third, fourth = st.columns(4)
     with first:
-        headline(reading, "Held", hours(held), held, earlier["gpu_seconds"],
-                 doc="GPU-time that the teams held, used or not.")  # fmt: skip
+        headline(
+            reading,
+            "Held",
+            hours(held),
+            held,
+            earlier["gpu_seconds"],
+            doc="GPU-time that the teams held, used or not.",
+        )
     with second:
-        headline(reading, "Cost", money(cost, reading.currency), cost, earlier["team_cost"],
-                 note=note, doc="Price x time held.")  # fmt: skip
+        headline(
+            reading,
+            "Cost",
+            money(cost, reading.currency, priced),
+            cost,
+            earlier["team_cost"],
+            note=note,
+            doc="Price x time held.",
+        )
     with third:
-        headline(reading, "Waste", hours(now["waste_gpu_seconds"]), now["waste_gpu_seconds"],
-                 earlier["waste_gpu_seconds"], good="down",
-                 note=money(now["waste_cost"], reading.currency), doc=f"{WASTE}.")  # fmt: skip
+        headline(
+            reading,
+            "Waste",
+            hours(now["waste_gpu_seconds"]),
+            now["waste_gpu_seconds"],
+            earlier["waste_gpu_seconds"],
+            good="down",
+            note=money(now["waste_cost"], reading.currency, priced),
+            doc=f"{WASTE}.",
+        )
     with fourth:
         share = ratio(now["unobserved_gpu_seconds"], held)
-        headline(reading, "Not measured", percent(share), share,
-                 ratio(earlier["unobserved_gpu_seconds"], earlier["gpu_seconds"]),
-                 good="down", is_share=True, note=hours(now["unobserved_gpu_seconds"]),
-                 doc="Held, but nothing measures it: neither work nor waste is known.")  # fmt: skip
+        headline(
+            reading,
+            "Not measured",
+            percent(share),
+            share,
+            ratio(earlier["unobserved_gpu_seconds"], earlier["gpu_seconds"]),
+            good="down",
+            is_share=True,
+            note=hours(now["unobserved_gpu_seconds"]),
+            doc="Held, but nothing measures it: neither work nor waste is known.",
+        )
     st.subheader("What became of what they held?")
     waterfall(steps(now), "hours", reading.currency)
     st.subheader("How did it go day by day?")

@@ -13,7 +13,7 @@ from dashboards.data import Reading
 from dashboards.figures import hours, money, percent, ratio
 from dashboards.headlines import headline
 from dashboards.style import SERIES
-from dashboards.tables import show
+from dashboards.tables import priced_only, show
 from dashboards.words import HOLDERS, WASTE
 from models.mart import TEAM_DAYS, WORKLOAD_DAYS
 from models.states import RESERVED
@@ -101,10 +101,20 @@ RESERVED_COLUMNS = (
     PARTS[2],
 )
 WORKLOAD_COLUMNS = (
-    *(WORKLOAD_DAYS.column(n) for n in ("team_name", "namespace_name", "workload_name",
-      "workload_kind_name", "workload_cost", "gpu_seconds", "waste_cost")),
+    *(
+        WORKLOAD_DAYS.column(n)
+        for n in (
+            "team_name",
+            "namespace_name",
+            "workload_name",
+            "workload_kind_name",
+            "workload_cost",
+            "gpu_seconds",
+            "waste_cost",
+        )
+    ),
     *PARTS,
-)  # fmt: skip
+)
 SHARES = {
     "cost_ratio": "of cost",
     "waste_ratio": "wasted",
@@ -132,27 +142,50 @@ def headlines(reading: Reading, now: pl.DataFrame, before: pl.DataFrame) -> None
     note = f"{percent(priced)} of their time priced"
     places = st.columns(4)
     with places[0]:
-        headline(reading, "Cost of teams", money(sums["team_cost"], reading.currency),
-                 sums["team_cost"], old["team_cost"], note=note,
-                 doc="Price x time held, of what has a price.")  # fmt: skip
+        headline(
+            reading,
+            "Cost of teams",
+            money(sums["team_cost"], reading.currency, priced),
+            sums["team_cost"],
+            old["team_cost"],
+            note=note,
+            doc="Price x time held, of what has a price.",
+        )
     with places[1]:
-        headline(reading, "Held by teams", hours(held), held, old["gpu_seconds"],
-                 note=f"{now.height} {'team' if now.height == 1 else 'teams'}",
-                 doc="GPU-time that teams held, used or not.")  # fmt: skip
+        headline(
+            reading,
+            "Held by teams",
+            hours(held),
+            held,
+            old["gpu_seconds"],
+            note=f"{now.height} {'team' if now.height == 1 else 'teams'}",
+            doc="GPU-time that teams held, used or not.",
+        )
     with places[2]:
         wasted = percent(ratio(sums["waste_gpu_seconds"], held))
-        headline(reading, "Waste", money(sums["waste_cost"], reading.currency),
-                 sums["waste_cost"], old["waste_cost"], good="down",
-                 note=f"{hours(sums['waste_gpu_seconds'])} · {wasted} of held",
-                 doc=f"Cost of {WASTE}. It is price x time, not money that would be "
-                 "saved.")  # fmt: skip
+        headline(
+            reading,
+            "Waste",
+            money(sums["waste_cost"], reading.currency, priced),
+            sums["waste_cost"],
+            old["waste_cost"],
+            good="down",
+            note=f"{hours(sums['waste_gpu_seconds'])} · {wasted} of held",
+            doc=f"Cost of {WASTE}. It is price x time, not money that would be saved.",
+        )
     with places[3]:
         share = ratio(sums["unobserved_gpu_seconds"], held)
-        headline(reading, "Not measured", percent(share), share,
-                 ratio(old["unobserved_gpu_seconds"], old["gpu_seconds"]), good="down",
-                 is_share=True, note=hours(sums["unobserved_gpu_seconds"]),
-                 doc="Held, but nothing measures it: neither work nor waste is known "
-                 "of it.")  # fmt: skip
+        headline(
+            reading,
+            "Not measured",
+            percent(share),
+            share,
+            ratio(old["unobserved_gpu_seconds"], old["gpu_seconds"]),
+            good="down",
+            is_share=True,
+            note=hours(sums["unobserved_gpu_seconds"]),
+            doc="Held, but nothing measures it: neither work nor waste is known of it.",
+        )
 
 
 SUMMED = ("_cost", "gpu_seconds")
@@ -166,9 +199,7 @@ def linked(reading: Reading, teams: pl.DataFrame) -> pl.DataFrame:
     urls = [f"/who?{urlencode([*kept, ('team', team)])}" for team in teams["team_name"]]
     whole = float(teams["team_cost"].sum() or 0)
     share = pl.col("team_cost").cast(pl.Float64) / whole if whole else pl.lit(None, pl.Float64)
-    return teams.with_columns(
-        pl.Series("workloads_url", urls, dtype=pl.String), cost_ratio=share
-    )
+    return teams.with_columns(pl.Series("workloads_url", urls, dtype=pl.String), cost_ratio=share)
 
 
 def trend(reading: Reading, teams: pl.DataFrame) -> None:
@@ -178,39 +209,63 @@ def trend(reading: Reading, teams: pl.DataFrame) -> None:
     largest = names if len(names) <= len(SERIES) else names[: len(SERIES) - 1]
     rows = reading.rows(DAYS, largest=tuple(largest), wanted=tuple(names), others=OTHER_TEAMS)
     days_chart(
-        rows, column, [*largest, OTHER_TEAMS], reading.currency,
-        by="shown_name", colour=series_colour, key="team-days",
-    )  # fmt: skip
+        rows,
+        column,
+        [*largest, OTHER_TEAMS],
+        reading.currency,
+        by="shown_name",
+        colour=series_colour,
+        key="team-days",
+    )
 
 
 def reserved(reading: Reading, rows: pl.DataFrame) -> None:
     """What no team held."""
-    found = rows.filter(pl.col("team_name").is_in(RESERVED)).with_columns(
+    found = priced_only(rows.filter(pl.col("team_name").is_in(RESERVED))).with_columns(
         meaning_text=pl.col("team_name").replace_strict(HOLDERS, default="")
     )
-    st.subheader("What did no team hold?")
-    st.caption(
-        "Together with the teams above this is all that is installed: every GPU-second has "
-        "exactly one holder."
+    show(
+        found,
+        RESERVED_COLUMNS,
+        name=reading.file("no-team"),
+        key="reserved",
+        title="What did no team hold?",
+        caption="Together with the teams above this is all that is installed: every GPU-second "
+        "has exactly one holder.",
+        currency=reading.currency,
+        labels={
+            **SHARES,
+            "meaning_text": "held by",
+            "team_name": "holder in the ledger",
+            "team_cost": f"cost, {reading.currency}",
+        },
     )
-    show(found, RESERVED_COLUMNS, name=reading.file("no-team"), key="reserved",
-         currency=reading.currency, labels={**SHARES, "meaning_text": "held by",
-         "team_name": "holder in the ledger", "team_cost": reading.currency})  # fmt: skip
 
 
 def workloads(reading: Reading, teams: pl.DataFrame) -> None:
     """The workloads of the chosen teams; of all teams the largest, where none is chosen."""
-    st.subheader("On which workloads?")
-    rows = reading.rows(WORKLOADS, wanted=tuple(teams["team_name"]))
+    rows = priced_only(reading.rows(WORKLOADS, wanted=tuple(teams["team_name"])))
     if not reading.teams:
         rows = rows.head(25)
-        st.caption("The 25 most expensive. A team's own list opens from its row above.")
-    elif rows.height == MOST_WORKLOADS:
-        st.caption(f"The {MOST_WORKLOADS} most expensive.")
+        caption = "The 25 most expensive. A team's own list opens from its row above."
+    else:
+        caption = f"By cost; at most {MOST_WORKLOADS}."
     columns = [c for c in WORKLOAD_COLUMNS if c.name != "team_name" or len(reading.teams) != 1]
-    show(rows, columns, name=reading.file("workloads"), key="workloads",
-         currency=reading.currency, labels={**SHARES, "workload_kind_name": "kind",
-         "workload_cost": reading.currency, "waste_cost": f"waste, {reading.currency}"})  # fmt: skip
+    show(
+        rows,
+        columns,
+        name=reading.file("workloads"),
+        key="workloads",
+        title="On which workloads?",
+        caption=caption,
+        currency=reading.currency,
+        labels={
+            **SHARES,
+            "workload_kind_name": "kind",
+            "workload_cost": f"cost, {reading.currency}",
+            "waste_cost": f"waste, {reading.currency}",
+        },
+    )
 
 
 def page() -> None:
@@ -223,11 +278,20 @@ def page() -> None:
     if teams.is_empty():
         st.markdown("No team held a GPU in this period.")
     else:
-        st.subheader("Which teams?")
-        st.caption("By cost. Waste is part of the cost; what is not measured may hide more of it.")
-        show(linked(reading, teams), TEAM_COLUMNS, name=reading.file("teams"), key="teams",
-             currency=reading.currency, labels={**SHARES, "team_cost": reading.currency,
-             "waste_cost": f"waste, {reading.currency}"})  # fmt: skip
+        show(
+            priced_only(linked(reading, teams)),
+            TEAM_COLUMNS,
+            name=reading.file("teams"),
+            key="teams",
+            title="Which teams?",
+            caption="By cost. Waste is part of it; what is not measured may hide more.",
+            currency=reading.currency,
+            labels={
+                **SHARES,
+                "team_cost": f"cost, {reading.currency}",
+                "waste_cost": f"waste, {reading.currency}",
+            },
+        )
         st.subheader("How did it go day by day?")
         trend(reading, teams)
         workloads(reading, teams)

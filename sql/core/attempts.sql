@@ -71,7 +71,7 @@ grouped as (
         max(asked_micro_gpu) as pod_micro_gpu,
         any_value(asked_gpu_model_name) as asked_gpu_model_name,
         min(attempt_queued_at) as queued_at,
-        list_sort(list(bound_at) filter (where bound_at is not null and not is_refused)) as binds,
+        list_sort(list(bound_at) filter (where bound_at is not null)) as binds,
         list_sort(
             list(greatest(first_started_at, bound_at)) filter (where first_started_at is not null)
         ) as starts,

@@ -24,7 +24,7 @@ pods as (
         p.first_started_at,
         p.is_start_known,
         case
-            when h.workload_class = 'inference' then least(
+            when h.workload_class = 'inference' and p.first_started_at is not null then least(
                 coalesce(p.first_ready_at, 'infinity'::timestamptz),
                 p.first_started_at + to_seconds(l.value_number)
             )

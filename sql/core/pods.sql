@@ -17,7 +17,12 @@ folded as (
             as first_started_at,
         date_trunc('second', least(min(first_ready_at), min(ready_since_at))) as first_ready_at,
         date_trunc('second', min(deletion_asked_at)) as deletion_asked_at,
-        date_trunc('second', arg_max(finished_at, sequence_number)) as finished_at,
+        -- Where no container end is given, the phase's first observation stands for it.
+        date_trunc('second', coalesce(
+            arg_max(finished_at, sequence_number)
+            filter (where finished_at is distinct from observed_at),
+            min(finished_at)
+        )) as finished_at,
         date_trunc('second', min(observed_at) filter (where change_name = 'DELETED')) as deleted_at,
         bool_or(coalesce(reason_name, '') = 'UnexpectedAdmissionError') as is_refused,
         max(restart_count) as restart_count,
@@ -217,7 +222,6 @@ facts as (
         g.requeued_at as group_requeued_at,
         least(f.finished_at, f.deleted_at) as ended_at,
         least(f.deletion_asked_at, f.finished_at, f.deleted_at) as gone_at,
-        coalesce(v.phase_name = 'Succeeded' and f.finished_at is not null, false) as is_succeeded,
         case
             when v.is_service then coalesce(v.gang_name, f.pod_uid) else ''
         end as replica_key
@@ -243,8 +247,7 @@ flagged as (
     select
         *,
         coalesce(
-            created_at >= max(coalesce(gone_at, 'infinity'::timestamptz)) over earlier
-            and not bool_and(is_succeeded) over earlier,
+            created_at >= max(coalesce(gone_at, 'infinity'::timestamptz)) over earlier,
             true
         ) as is_new
     from facts

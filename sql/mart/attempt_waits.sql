@@ -24,6 +24,7 @@ select
     a.gpu_shape_name,
     a.is_service,
     a.gpu_shape_name <> 'cpu' as is_gpu,
+    a.is_start_known,
     a.queued_at,
     timezone($zone, a.queued_at)::date as queued_on,
     a.placed_at,

@@ -21,17 +21,19 @@ sliced as (
         l.queued_at,
         l.started_at,
         l.is_service,
+        l.is_start_known,
         l.cluster_name,
         l.workload_key_uid,
-        grouping_name
+        s.grouping_name
     from latest as l
     cross join lateral (
         select
-            unnest([null, l.queue_name, null, null, l.queue_name]) as queue_name,
-            unnest([null, null, l.team_name, null, l.team_name]) as team_name,
-            unnest([null, null, null, l.gpu_shape_name, l.gpu_shape_name]) as gpu_shape_name,
-            unnest(['all', 'queue', 'team', 'shape', 'each']) as grouping_name
+            unnest([null, null, l.queue_name, null, null, l.queue_name]) as queue_name,
+            unnest([null, null, null, l.team_name, null, l.team_name]) as team_name,
+            unnest([null, null, null, null, l.gpu_shape_name, l.gpu_shape_name]) as gpu_shape_name,
+            unnest(['all', 'gpu', 'queue', 'team', 'shape', 'each']) as grouping_name
     ) as s
+    where l.is_gpu or s.grouping_name <> 'gpu'
 ),
 
 counted as (
@@ -110,7 +112,7 @@ headline as (
         max(outcome_name = 'waiting') as is_waiting,
         sum(waited_gpu_seconds) as waited_gpu_seconds
     from sliced
-    where not is_service
+    where not is_service and is_start_known
     group by
         grouping_name, queue_name, team_name, gpu_shape_name, cluster_name, workload_key_uid
 ),

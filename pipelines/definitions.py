@@ -1,0 +1,16 @@
+"""The whole graph, in one screen; what its parts do belongs in the other modules."""
+
+import dagster as dg
+
+from pipelines.assets import ASSETS, ledger
+from pipelines.checks import CHECKS
+from pipelines.schedule import everything, hourly, nightly
+
+defs = dg.Definitions(
+    assets=ASSETS,
+    asset_checks=CHECKS,
+    jobs=[everything],
+    schedules=[hourly, nightly],
+    resources={"ledger": ledger()},
+    executor=dg.in_process_executor,
+)

@@ -1,0 +1,87 @@
+"""Dagster runs the same steps as the command line: one range is one run, and laws block it."""
+
+from datetime import date
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from lake.errors import LakeError
+from lake.home import Home
+from lake.read import Door, published
+from models.config import load
+from pipelines import checks
+from pipelines.assets import ledger
+from pipelines.definitions import defs
+from pipelines.laws import LAWS
+from pipelines.process import process
+from pipelines.schedule import stretches
+from simulator import build
+
+RANGE = {
+    "dagster/asset_partition_range_start": "alpha|2026-11-16",
+    "dagster/asset_partition_range_end": "alpha|2026-11-17",
+}
+MARTS = ("mart.team_days", "mart.workload_days", "mart.fleet_states", "core.ledger")
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory) -> Path:
+    return build(tmp_path_factory.mktemp("fleet"), seed=3, clusters=1, days=2, size="tiny")
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch, fleet) -> Home:
+    monkeypatch.setenv("GPULEDGER_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("GPULEDGER_CONFIG", str(fleet))
+    return Home(tmp_path / "home")
+
+
+def run(instance: dg.DagsterInstance) -> dg.ExecuteInProcessResult:
+    instance.add_dynamic_partitions("cluster", ["alpha"])
+    job = defs.resolve_job_def("everything")
+    return job.execute_in_process(
+        instance=instance, tags=RANGE, resources={"ledger": ledger()}, raise_on_error=False
+    )
+
+
+def rows(home: Home, table: str) -> list[tuple]:
+    with Door(home) as door:
+        return door.query(f"select * from {table} order by all").fetchall()
+
+
+def test_a_range_is_one_run_and_publishes_what_the_command_line_does(home, fleet, tmp_path):
+    with dg.DagsterInstance.ephemeral() as instance:
+        result = run(instance)
+        assert result.success
+        done = result.get_asset_check_evaluations()
+    assert {check.check_name for check in done} >= {law.name for law in LAWS}
+    assert all(check.passed for check in done)
+    other = Home(tmp_path / "other")
+    assert process(other, load(fleet), "alpha").exit_code == 0
+    for table in MARTS:
+        assert rows(home, table) == rows(other, table)
+
+
+def test_a_broken_law_leaves_nothing_published_and_the_cluster_stale(home, monkeypatch):
+    monkeypatch.setattr(checks, "breaches", lambda run, law: int(law.name == "waits_tile"))
+    with dg.DagsterInstance.ephemeral() as instance:
+        assert not run(instance).success
+    assert published(home) is None
+    with pytest.raises(LakeError):
+        Door(home)
+
+
+def test_every_law_is_a_check_that_blocks():
+    specs = [spec for check in checks.CHECKS for spec in check.check_specs]
+    assert {spec.name for spec in specs} == {checks.CONTRACT, *(law.name for law in LAWS)}
+    assert all(spec.blocking for spec in specs)
+
+
+def test_days_with_gaps_become_several_runs():
+    days = [date(2026, 1, n) for n in (5, 1, 2, 3, 7)]
+    assert list(stretches(days)) == [
+        (date(2026, 1, 1), date(2026, 1, 3)),
+        (date(2026, 1, 5), date(2026, 1, 5)),
+        (date(2026, 1, 7), date(2026, 1, 7)),
+    ]
