@@ -106,7 +106,10 @@ tried as (
                 || ' x ' || g.gang_size_count
         end as gpu_shape_name,
         g.queued_at,
-        greatest(g.queued_at, g.binds[g.gang_size_count]) as placed_at,
+        case
+            when g.binds[g.gang_size_count] is not null
+                then greatest(g.queued_at, g.binds[g.gang_size_count])
+        end as placed_at,
         g.starts[g.gang_size_count] as nth_started_at,
         g.ended_at,
         g.binds[g.gang_size_count] is not null as is_placed,
