@@ -72,9 +72,9 @@ def explain_emptiness(reading: Reading) -> None:
     """Say that the period holds no data, and what to do."""
     st.subheader("No data published for this period")
     st.markdown(
-        f"Nothing is published for {reading.period}; the chosen clusters have data "
-        f"from {reading.first_on:%Y-%m-%d}. Choose other dates above, or compute these days with "
-        f"`gpuledger run --from {reading.period.begin_on} --to {reading.period.end_on}`."
+        f"Nothing is published for {reading.period}; the chosen clusters have data from "
+        f"{reading.first_on} to {reading.last_on}. Choose other dates above, or compute these days "
+        f"with `gpuledger run --from {reading.period.begin_on} --to {reading.period.last_on}`."
     )
 
 

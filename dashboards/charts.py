@@ -33,6 +33,9 @@ LOST = {
 """Step -> what was lost between the step before it and this one."""
 
 
+WIDTH, LETTER = 1000, 6.3  # pixels of a chart and of a letter: what is written must fit beside
+
+
 def waterfall(rows: pl.DataFrame, unit: str, currency: str) -> None:
     """Steps from the top down, each with what was lost on the way to it."""
     column = "step_cost" if unit == "money" else "gpu_seconds"
@@ -44,6 +47,7 @@ def waterfall(rows: pl.DataFrame, unit: str, currency: str) -> None:
     whole = next(iter(values.values()), None)
     partly = set(rows.filter("is_partly_measured")["step_name"])
     heads, figure = [], go.Figure()
+    room = whole or 1.0
     previous, unobserved = 0.0, values.get("unobserved") or 0.0
     for step, value in values.items():
         text = money(value, currency) if unit == "money" else hours(value)
@@ -79,10 +83,12 @@ def waterfall(rows: pl.DataFrame, unit: str, currency: str) -> None:
                 marker={"color": "#E6EAEF", "line": {"color": "#CBD2D9", "width": 1}},
                 hovertemplate=f"{LOST[step]}: {shown}<extra></extra>",
             )
+            text = f"−{shown}  {LOST[step]}"
+            room = max(room, WIDTH * previous / (WIDTH - LETTER * (len(text) + 2)))
             figure.add_annotation(
                 y=heads[-1],
                 x=previous / scale,
-                text=f"−{shown}  {LOST[step]}",
+                text=text,
                 showarrow=False,
                 xanchor="left",
                 xshift=6,
@@ -93,7 +99,7 @@ def waterfall(rows: pl.DataFrame, unit: str, currency: str) -> None:
     figure.update_yaxes(autorange="reversed", categoryorder="array", categoryarray=heads)
     figure.update_yaxes(tickfont={"size": 12, "color": INK}, showgrid=False)
     figure.update_xaxes(title=currency if unit == "money" else "GPU-hours", gridcolor=LINE)
-    figure.update_xaxes(showgrid=True, tickformat="~s", range=[0, 1.34 * (whole or 1) / scale])
+    figure.update_xaxes(showgrid=True, tickformat="~s", range=[0, room / scale])
     figure.update_layout(barmode="overlay", showlegend=False, bargap=0.28, margin={"t": 4})
     draw(figure, "waterfall", 470, "Waterfall from installed to kept GPU-time")
 

@@ -35,13 +35,17 @@ class Period:
         return (self.end_on - self.begin_on).days
 
     @property
+    def last_on(self) -> date:
+        """The last of them."""
+        return self.end_on - timedelta(days=1)
+
+    @property
     def before(self) -> "Period":
         """As many days, just before."""
         return Period(self.begin_on - timedelta(days=self.days), self.begin_on)
 
     def __str__(self) -> str:
-        last = self.end_on - timedelta(days=1)
-        return f"{self.begin_on:%Y-%m-%d} to {last:%Y-%m-%d}"
+        return f"{self.begin_on} to {self.last_on}"
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,7 @@ class Reading:
     teams: tuple[str, ...]
     first_on: date
     """First day published of the chosen clusters: before it there is nothing to compare with."""
+    last_on: date
 
     def rows(self, query: str, *, before: bool = False, **more: Value) -> pl.DataFrame:
         """The answer for the period, or for the one before it; `more` are further parameters."""
@@ -88,8 +93,8 @@ class Reading:
 
     def file(self, name: str) -> str:
         """The name of a download: what it holds, of which days, at which snapshot."""
-        last = self.period.end_on - timedelta(days=1)
-        return f"{name}_{self.period.begin_on}_{last}_snapshot-{self.snapshot.number}"
+        period = self.period
+        return f"{name}_{period.begin_on}_{period.last_on}_snapshot-{self.snapshot.number}"
 
 
 def home() -> Path:

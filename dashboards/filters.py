@@ -4,7 +4,9 @@ What is read for them belongs in `data`. The period is counted back from the las
 the chosen clusters, not from today: a recorded cluster ends where its record ends.
 """
 
+from collections.abc import Mapping
 from datetime import date, timedelta
+from typing import TypeVar
 
 import polars as pl
 import streamlit as st
@@ -12,8 +14,9 @@ import streamlit as st
 from dashboards.data import Period, Reading, Snapshot, answer
 from models.states import ROUNDING, UNALLOCATED, UNAVAILABLE, UNKNOWN
 
-PERIODS = {"7d": "Last 7 days", "30d": "30 days", "90d": "90 days", "custom": "Dates"}
-DEFAULT = "30d"
+PERIODS = {7: "7 days", 30: "30 days", 90: "90 days", None: "dates"}
+DEFAULT = 30
+Value = TypeVar("Value")
 BIND = "query-params"
 
 CLUSTERS = """
@@ -34,6 +37,23 @@ order by team_name
 LAKE = "select accounting_zone_name, currency_name from meta.lake"
 
 
+def choice(
+    name: str, options: Mapping[Value, str], key: str, default: Value, *, quiet: bool = False
+) -> Value:
+    """One of some options, kept in the URL by its label; `quiet` leaves the name out."""
+    values = {label: value for value, label in options.items()}
+    label = st.segmented_control(
+        name,
+        list(values),
+        default=options[default],
+        key=key,
+        bind=BIND,
+        required=True,
+        label_visibility="collapsed" if quiet else "visible",
+    )
+    return default if label is None else values[label]
+
+
 def chosen(snapshot: Snapshot) -> Reading | None:
     """Draw the filters, and say what to read; None where no cluster is published at all."""
     known = answer(snapshot, CLUSTERS, {})
@@ -41,15 +61,7 @@ def chosen(snapshot: Snapshot) -> Reading | None:
         return None
     zone, currency = answer(snapshot, LAKE, {}).row(0)
     with st.container(horizontal=True, vertical_alignment="bottom", key="filters"):
-        period_name = st.segmented_control(
-            "Period",
-            list(PERIODS),
-            default=DEFAULT,
-            format_func=PERIODS.__getitem__,
-            key="period",
-            bind=BIND,
-            required=True,
-        )
+        days = choice("Period", PERIODS, "period", DEFAULT)
         dates_place = st.empty()
         clusters = tuple(
             st.multiselect(
@@ -58,7 +70,7 @@ def chosen(snapshot: Snapshot) -> Reading | None:
                 placeholder="All clusters",
                 key="cluster",
                 bind=BIND,
-                width=260,
+                width=200,
             )
         )
         wanted = clusters or tuple(known["cluster_name"])
@@ -70,15 +82,22 @@ def chosen(snapshot: Snapshot) -> Reading | None:
             placeholder="All teams",
             key="team",
             bind=BIND,
-            width=340,
+            width=280,
         )
     spans = known.filter(pl.col("cluster_name").is_in(wanted))
     first_on, last_on = spans["first_on"].min(), spans["last_on"].max()
     assert isinstance(first_on, date) and isinstance(last_on, date)
     with dates_place:
-        period = period_of(period_name or DEFAULT, first_on, last_on)
+        period = period_of(days, first_on, last_on)
     return Reading(
-        snapshot, currency, zone, period, wanted, tuple(teams), latest_first(spans, first_on)
+        snapshot,
+        currency,
+        zone,
+        period,
+        wanted,
+        tuple(teams),
+        latest_first(spans, first_on),
+        last_on,
     )
 
 
@@ -88,10 +107,9 @@ def latest_first(spans: pl.DataFrame, first_on: date) -> date:
     return found if isinstance(found, date) else first_on
 
 
-def period_of(name: str, first_on: date, last_on: date) -> Period:
+def period_of(days: int | None, first_on: date, last_on: date) -> Period:
     """The days that a preset names, or those that the reader picks."""
-    if name != "custom":
-        days = int(name.removesuffix("d"))
+    if days is not None:
         return Period(last_on - timedelta(days=days - 1), last_on + timedelta(days=1))
     begin = max(first_on, last_on - timedelta(days=29))
     picked = st.date_input(
@@ -100,9 +118,9 @@ def period_of(name: str, first_on: date, last_on: date) -> Period:
         format="YYYY-MM-DD",
         key="dates",
         bind=BIND,
-        width=240,
+        width=230,
     )
-    days = picked if isinstance(picked, tuple) else (picked,)
-    if not days:  # cleared
-        days = (begin, last_on)
-    return Period(days[0], days[-1] + timedelta(days=1))
+    span = picked if isinstance(picked, tuple) else (picked,)
+    if not span:  # cleared
+        span = (begin, last_on)
+    return Period(span[0], span[-1] + timedelta(days=1))

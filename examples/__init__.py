@@ -1,0 +1,1 @@
+"""Configurations and mappings to start from; no code belongs here."""

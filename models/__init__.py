@@ -1,1 +1,1 @@
-"""What a table means: contracts, configuration, prices and the GPU catalogue; no I/O but reading those."""
+"""What a table means: contracts, configuration, prices, GPU catalogue; opens no database."""

@@ -108,7 +108,9 @@ def _keys(context: Any) -> list[str]:
         return [tags[PARTITION]] if PARTITION in tags else []
     first, last = _multi(begin).keys_by_dimension, _multi(end).keys_by_dimension
     if first["cluster"] != last["cluster"]:
-        raise dg.Failure(f"one run is of one cluster, not of {first['cluster']} to {last['cluster']}")
+        raise dg.Failure(
+            f"one run is of one cluster, not of {first['cluster']} to {last['cluster']}"
+        )
     day, found = date.fromisoformat(first["day"]), []
     while day <= date.fromisoformat(last["day"]):
         found.append(f"{first['cluster']}|{day}")
@@ -154,9 +156,7 @@ def describe(table: Table) -> dict[str, Any]:
     partitions_def=partitions,
     backfill_policy=dg.BackfillPolicy.single_run(),
 )
-def raw_tables(
-    context: dg.AssetExecutionContext, ledger: Ledger
-) -> Iterator[dg.MaterializeResult]:
+def raw_tables(context: dg.AssetExecutionContext, ledger: Ledger) -> Iterator[dg.MaterializeResult]:
     """What the cluster's sources said in the window; from the lake where it has none."""
     home, config = ledger.opened()
     create(home, config.lake.accounting_zone, config.lake.currency)

@@ -154,7 +154,9 @@ def status(config: ConfigPath = None) -> None:
 
 @app.command()
 def maintain(
-    keep_hours: Annotated[float, typer.Option(help="Snapshots are kept so long, 48 at least.")] = 48,
+    keep_hours: Annotated[
+        float, typer.Option(help="Snapshots are kept so long, 48 at least.")
+    ] = 48,
     config: ConfigPath = None,
 ) -> None:
     """Merge small files, expire old snapshots and raw rows, remove what nothing needs."""

@@ -45,9 +45,7 @@ def run(
             stop(f"{cluster} is no cluster of {path}; known: {', '.join(known)}")
         home = home_of(told)
         codes = [
-            one(home, config, name, begin_on, last_on)
-            for name in known
-            if cluster in (None, name)
+            one(home, config, name, begin_on, last_on) for name in known if cluster in (None, name)
         ]
     raise typer.Exit(worst(codes))
 

@@ -100,7 +100,9 @@ def _totals(home: "Home", currency: str) -> None:
     priced = f"{1 - unpriced / installed:.1%} of the time has a price" if installed else ""
     typer.echo(f"  {'cost':<18} {cost:>14,.2f} {currency}   {priced}")
     ratio = f"{held / available:>14.1%}" if available else f"{'not known':>14}"
-    typer.echo(f"  {'allocation ratio':<18} {ratio}   held / (installed - unavailable - unrecorded)")
+    typer.echo(
+        f"  {'allocation ratio':<18} {ratio}   held / (installed - unavailable - unrecorded)"
+    )
 
 
 def serve_dashboard(home: "Home", port: int) -> None:

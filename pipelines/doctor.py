@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
-from pipelines.cli_common import REFUSED, UNREACHABLE, answering, config_of, home_of, plain, progress
+from pipelines.cli_common import (
+    REFUSED,
+    UNREACHABLE,
+    answering,
+    config_of,
+    home_of,
+    plain,
+    progress,
+)
 
 if TYPE_CHECKING:
     from lake.home import Home
@@ -157,7 +165,9 @@ def _lake(home: "Home") -> Iterator[Finding]:
     each = f", {size / gpu_days:,.0f} bytes per GPU-day" if gpu_days else ""
     yield Finding(f"{size:,} bytes on disk{each}")
     if dirty:
-        yield Finding(f"{dirty} days are to be computed again", "gpuledger run, or wait for tonight")
+        yield Finding(
+            f"{dirty} days are to be computed again", "gpuledger run, or wait for tonight"
+        )
     for row in stale:
         since = f"{row['cluster_name']} is stale since {row['stale_since_at']}"
         yield Finding(f"{since}: {row['error_text']}", "mend that, then gpuledger run", REFUSED)

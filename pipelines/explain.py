@@ -151,7 +151,9 @@ def _contributions(door: "Door", ledger: str, value: str, figure: Decimal) -> bo
         f"limit {SHOWN}"
     )
     found = top.fetchall()
-    shown = sum((row[6 if value == "gpu_seconds" else 7] or Decimal(0) for row in found), Decimal(0))
+    shown = sum(
+        (row[6 if value == "gpu_seconds" else 7] or Decimal(0) for row in found), Decimal(0)
+    )
     write_table(top.columns, found, f"the largest of {rows:,} rows of core.ledger")
     typer.echo(f"shown {text(shown)}, others {text(total - shown)}, sum {text(total)}")
     is_sound = total == figure
@@ -250,10 +252,13 @@ def _pods(door: "Door", key: str, fields: dict[str, Any]) -> None:
 
 
 def _where(table: Table, given: dict[str, str], prefix: str = "") -> str:
-    return " and ".join(
-        f"{prefix}{name} = {_quoted(value)}::{table.column(name).kind.sql}"
-        for name, value in given.items()
-    ) or "true"
+    return (
+        " and ".join(
+            f"{prefix}{name} = {_quoted(value)}::{table.column(name).kind.sql}"
+            for name, value in given.items()
+        )
+        or "true"
+    )
 
 
 def _ledger_columns() -> tuple[str, ...]:

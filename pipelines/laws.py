@@ -155,8 +155,9 @@ LAWS = (
                 (1000000 * sum(l.ledger_cost))::hugeint as cost
             from core.ledger as l where l.price_id is not null group by all
         )
-        select count(*) from sums as s inner join raw.prices as p using (price_id)
-        where s.cost <> (2 * s.micro * p.price_micro_cost_per_gpu_hour + 3600000000) // 7200000000
+        select count(*) from sums as s left join raw.prices as p using (price_id)
+        where p.price_id is null or s.cost
+            <> (2 * s.micro * p.price_micro_cost_per_gpu_hour + 3600000000) // 7200000000
         """,
     ),
     Law(
@@ -230,8 +231,9 @@ LAWS = (
                 max(end_at) as end_at
             from core.waits group by all
         )
-        select count(*) from core.attempts as a left join tiled as t using (attempt_id, day_on)
-        where t.seconds is distinct from date_diff('second', t.begin_at, t.end_at)
+        select count(*) from core.attempts as a full join tiled as t using (attempt_id, day_on)
+        where t.seconds is null or a.queued_at is null
+            or t.seconds is distinct from date_diff('second', t.begin_at, t.end_at)
             or t.begin_at <> a.queued_at
             or t.end_at <> coalesce(
                 a.started_at,

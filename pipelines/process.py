@@ -160,7 +160,9 @@ def reasons(run: Run) -> str:
             "any_value(example_text), any_value(mend_text) from raw.rejections "
             f"where reason_name not in ({listed}) group by all order by 2 desc limit 5"
         ).fetchall()
-    return "; ".join(f"{n:,} x {why} at {where} ({what}): {mend}" for why, n, where, what, mend in rows)
+    return "; ".join(
+        f"{n:,} x {why} at {where} ({what}): {mend}" for why, n, where, what, mend in rows
+    )
 
 
 def _widened(
@@ -188,5 +190,3 @@ def _has_day(home: Home, cluster: str, window: Window) -> bool:
                 f"and day_on = date '{day_before}' limit 1"
             ).fetchall()
         )
-
-

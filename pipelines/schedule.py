@@ -10,12 +10,11 @@ import dagster as dg
 
 from lake.run import dirty_days
 from models.window import day_of
-from pipelines.assets import Ledger, clusters, partitions, zone
+from pipelines.assets import Ledger, clusters, zone
 
 everything = dg.define_asset_job(
     "everything",
     selection=dg.AssetSelection.all(),
-    partitions_def=partitions,
     description="Every table of one cluster's window, checked and published.",
 )
 
@@ -64,7 +63,9 @@ def nightly(context: dg.ScheduleEvaluationContext, ledger: Ledger) -> list[dg.Ru
     home, config = ledger.opened()
     today = day_of(now, config.lake.accounting_zone)
     wanted: dict[str, set[date]] = {
-        cluster.name: {today - timedelta(days=n) for n in range(config.policies.provisional_days + 1)}
+        cluster.name: {
+            today - timedelta(days=n) for n in range(config.policies.provisional_days + 1)
+        }
         for cluster in config.clusters
     }
     if home.catalog.exists():

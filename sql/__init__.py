@@ -14,9 +14,7 @@ def _read(layer: str) -> dict[str, str]:
 
 
 QUERIES: dict[str, str] = {
-    f"{layer}.{name}": text
-    for layer in ("core", "mart")
-    for name, text in _read(layer).items()
+    f"{layer}.{name}": text for layer in ("core", "mart") for name, text in _read(layer).items()
 }
 """Table name -> the SELECT that fills it."""
 

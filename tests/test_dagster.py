@@ -27,7 +27,7 @@ MARTS = ("mart.team_days", "mart.workload_days", "mart.fleet_states", "core.ledg
 
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory) -> Path:
-    return build(tmp_path_factory.mktemp("fleet"), seed=3, clusters=1, days=2, size="tiny")
+    return build(tmp_path_factory.mktemp("fleet"), seed=3, clusters=2, days=2, size="tiny")
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import streamlit as st
 
 from dashboards.data import Reading
 from dashboards.figures import duration, hours, percent, ratio
+from dashboards.filters import choice
 from dashboards.headlines import headline
 from dashboards.style import LINE, MUTED, OUTCOME_COLOURS, draw
 from dashboards.tables import show
@@ -29,8 +30,9 @@ MEANINGS = {
     "kaplan_meier": "Per attempt, Kaplan–Meier: those that left or still wait count for as long "
     "as they waited, as if nobody had left.",
 }
-KINDS = {"jobs": "GPU jobs", "services": "Service replicas", "all": "All jobs, also without GPUs"}
-BY = {"queue_name": "Queue", "team_name": "Team", "gpu_shape_name": "GPU shape"}
+KINDS = {"jobs": "GPU jobs", "services": "service replicas", "all": "all jobs, also without GPUs"}
+BY = {"queue_name": "queue", "team_name": "team", "gpu_shape_name": "GPU shape"}
+MEASURED = ("served", "kaplan_meier")
 QUANTILES = ("p50", "p75", "p90", "p95", "p99")
 OUTCOMES = {"served": "served", "left": "left unserved", "waiting": "still waiting"}
 COUNTS = ("attempt_count", "served_count", "left_count", "still_waiting_count")
@@ -239,25 +241,12 @@ def breakdown(reading: Reading, wanted: Slice) -> None:
     """The waits by queue, team or GPU shape, counted in one of the three ways."""
     st.subheader("Who waits longest?")
     with st.container(horizontal=True):
-        by = st.segmented_control(
-            "By",
-            list(BY),
-            default="queue_name",
-            format_func=BY.__getitem__,
-            key="by",
-            bind="query-params",
-            required=True,
-        )
-        method = st.segmented_control(
-            "Counted",
-            list(METHODS),
-            default="submission_to_start",
-            format_func=METHODS.__getitem__,
-            key="counted",
-            bind="query-params",
-            required=True,
-        )
-    by, method = by or "queue_name", method or "submission_to_start"
+        by = choice("By", BY, "by", "queue_name")
+        if wanted.kind == "services":  # nobody submits a replica
+            methods = {name: label for name, label in METHODS.items() if name in MEASURED}
+            method = choice("Counted", methods, "counted_services", "served")
+        else:
+            method = choice("Counted", METHODS, "counted", "submission_to_start")
     rows = wanted.waits(by.removesuffix("_name").removeprefix("gpu_")).filter(
         pl.col("method_name") == method
     )
@@ -268,7 +257,7 @@ def breakdown(reading: Reading, wanted: Slice) -> None:
         name=reading.file(f"waits-by-{by}"),
         key="by-wait",
         caption=f"{MEANINGS[method]} Ordered by the GPU-hours waited for.",
-        labels={**LABELS, by: BY[by].lower()},
+        labels={**LABELS, by: BY[by]},
         shown=in_words(rows),
     )
 
@@ -311,17 +300,8 @@ def page() -> None:
     """Draw the page."""
     reading: Reading = st.session_state["reading"]
     st.title("How long do jobs wait?")
-    kind = st.segmented_control(
-        "Of",
-        list(KINDS),
-        default="jobs",
-        format_func=KINDS.__getitem__,
-        key="kind",
-        bind="query-params",
-        required=True,
-        label_visibility="collapsed",
-    )
-    wanted = Slice(reading, kind or "jobs")
+    kind = choice("Of", KINDS, "kind", "jobs", quiet=True)
+    wanted = Slice(reading, kind)
     rows = wanted.waits("all")
     if rows.is_empty():
         st.markdown("Nothing of this kind was queued in the period.")

@@ -9,6 +9,7 @@ import streamlit as st
 from dashboards.charts import days_chart, waterfall
 from dashboards.data import Reading
 from dashboards.figures import hours, money, percent, ratio
+from dashboards.filters import choice
 from dashboards.headlines import Good, headline
 from dashboards.tables import priced_only, show
 from dashboards.views.where_teams import held_by
@@ -101,7 +102,7 @@ where
 group by gpu_model_name
 order by sum(gpu_seconds) desc
 """
-UNITS = {"hours": "GPU-hours", "money": "Money"}
+UNITS = {"hours": "GPU-hours", "money": "money"}
 ALLOCATION = Column(
     "allocation_ratio", Kind.RATIO, "Held / (installed - unavailable - unrecorded)."
 )
@@ -292,20 +293,11 @@ def page() -> None:
     """Draw the page."""
     reading: Reading = st.session_state["reading"]
     st.title("Where did the GPU-hours and the money go?")
-    unit = st.segmented_control(
-        "Shown in",
-        list(UNITS),
-        default="hours",
-        format_func=UNITS.__getitem__,
-        key="unit",
-        bind="query-params",
-        required=True,
-        label_visibility="collapsed",
-    )
+    unit = choice("Shown in", UNITS, "unit", "hours", quiet=True)
     if reading.teams:
-        held_by(reading, unit or "hours")
+        held_by(reading, unit)
     else:
-        fleet(reading, unit or "hours")
+        fleet(reading, unit)
 
 
 page()

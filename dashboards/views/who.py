@@ -196,7 +196,7 @@ def linked(reading: Reading, teams: pl.DataFrame) -> pl.DataFrame:
     kept: list[tuple[str, str]] = []
     for name in ("period", "dates", "cluster"):
         kept += [(name, value) for value in st.query_params.get_all(name)]
-    urls = [f"/who?{urlencode([*kept, ('team', team)])}" for team in teams["team_name"]]
+    urls = [f"who?{urlencode([*kept, ('team', team)])}" for team in teams["team_name"]]
     whole = float(teams["team_cost"].sum() or 0)
     share = pl.col("team_cost").cast(pl.Float64) / whole if whole else pl.lit(None, pl.Float64)
     return teams.with_columns(pl.Series("workloads_url", urls, dtype=pl.String), cost_ratio=share)

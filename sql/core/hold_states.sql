@@ -26,7 +26,9 @@ pods as (
         case
             when h.workload_class = 'inference' and p.first_started_at is not null then least(
                 coalesce(p.first_ready_at, 'infinity'::timestamptz),
-                p.first_started_at + to_seconds(l.value_number)
+                coalesce(
+                    p.first_started_at + to_seconds(l.value_number), 'infinity'::timestamptz
+                )
             )
         end as loaded_at,
         case when p.gang_size_count > 1 then p.gang_size_count end as gang_size_count,
@@ -34,7 +36,7 @@ pods as (
     from pieces as h
     inner join core.pods as p
         on h.cluster_name = p.cluster_name and h.day_on = p.day_on and h.pod_uid = p.pod_uid
-    inner join (
+    left join (
         select value_number
         from raw.policies
         where policy_name = 'loading_max_seconds'

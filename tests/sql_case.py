@@ -1,0 +1,118 @@
+"""Raw rows told in a few words, run through all queries in memory: for tests of single rules.
+
+One cluster, one day, instants as seconds of it. What must hold of every fleet is tested elsewhere.
+"""
+
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import duckdb
+
+import sql
+from models import raw
+from models.book import frame
+from models.catalog import CATALOG
+from models.table import Kind
+from pipelines.graph import order
+
+DAY = date(2026, 3, 2)
+MIDNIGHT = datetime(2026, 3, 2, tzinfo=UTC)
+HOUR = 3600
+GPU = "nvidia.com/gpu"
+FILLED = {
+    Kind.TEXT: "x",
+    Kind.COUNT: 0,
+    Kind.FLAG: False,
+    Kind.RATIO: 1.0,
+    Kind.OWNERS: [],
+    Kind.REQUESTS: [],
+    Kind.DEVICES: [],
+    Kind.RESOURCES: [],
+}
+
+
+def at(second: float) -> datetime:
+    """The instant, so many seconds after the day's midnight."""
+    return MIDNIGHT + timedelta(seconds=second)
+
+
+def whole(table: Any, **told: Any) -> dict[str, Any]:
+    """A row of the table: what is told (`_at` in seconds), else null, empty or a filler."""
+    row = {"cluster_name": "c", "day_on": DAY, "observed_at": MIDNIGHT, "created_at": MIDNIGHT}
+    for name, value in told.items():
+        is_second = name.endswith("_at") and isinstance(value, int | float)
+        row[name] = at(value) if is_second else value
+    return {
+        column.name: row.get(column.name, None if column.nullable else FILLED.get(column.kind))
+        for column in table.columns
+    }
+
+
+class Case:
+    """A cluster of one day, known for `seconds`."""
+
+    def __init__(self, seconds: int = HOUR):
+        self.rows: dict[str, list[dict[str, Any]]] = {table.name: [] for table in raw.TABLES}
+        self.add(raw.COVERAGE, begin_at=0, end_at=seconds, coverage_name="watched", is_placed=True)
+        self.add(raw.POLICIES, policy_name="loading_max_seconds", value_number=1800)
+
+    def add(self, table: Any, **told: Any) -> None:
+        """One raw row."""
+        rows = self.rows[table.name]
+        rows.append(whole(table, **{"sequence_number": len(rows), **told}))
+
+    def node(self, name: str, gpus: int = 1, seen: float = 0, **told: Any) -> None:
+        """A version of a node, Ready with all its GPUs unless told otherwise."""
+        unit = {"resource_name": GPU, "capacity_count": gpus, "allocatable_count": gpus}
+        self.add(raw.NODE_VERSIONS, **{
+            "observed_at": seen, "change_name": "MODIFIED", "node_uid": name, "node_name": name,
+            "gpu_model_name": "t4", "gpu_count": gpus, "largest_gpu_count": gpus,
+            "allocatable_micro_gpu": gpus * 1_000_000, "is_ready": True, "is_ever_ready": True,
+            "labels_json": "{}", "resources": [{**unit, "share_micro_gpu": 1_000_000}], **told,
+        })  # fmt: skip
+
+    def pod(self, name: str, node: str | None = None, seen: float = 0, **told: Any) -> None:
+        """A version of a pod that asks for one GPU; bound and run when seen unless told."""
+        since = seen if node else None
+        self.add(raw.POD_VERSIONS, **{
+            "observed_at": seen, "change_name": "MODIFIED", "pod_uid": name, "pod_name": name,
+            "node_name": node, "bound_at": since, "running_since_at": since,
+            "phase_name": "Running" if node else "Pending", "is_start_known": True,
+            "requests": [{"resource_name": GPU, "request_count": 1}], "labels_json": "{}",
+            "workload_class": "training", "workload_key_uid": name, "workload_name": name, **told,
+        })  # fmt: skip
+
+    def price(self, micro: int, since: float = -HOUR) -> None:
+        """A price of every GPU-hour, in millionths."""
+        self.add(
+            raw.PRICES, price_id=f"*@{since}", valid_from_at=since, rank_number=1,
+            price_micro_cost_per_gpu_hour=micro,
+        )  # fmt: skip
+
+    def ask(self, query: str) -> list[tuple[Any, ...]]:
+        """The answer of a query over all tables."""
+        con = duckdb.connect()
+        con.execute("set TimeZone = 'UTC'")
+        con.execute("create schema raw; create schema core; create schema mart")
+        for name, rows in self.rows.items():
+            con.execute(CATALOG[name].ddl(strict=False))
+            con.register("given", frame(CATALOG[name], rows))
+            con.execute(f"insert into {name} by name from given")
+            con.unregister("given")
+        for name in order():
+            [statement] = duckdb.extract_statements(sql.QUERIES[name])
+            told = {"zone": "UTC"} if "zone" in statement.named_parameters else None
+            text = f"create table {name} as {sql.QUERIES[name]}"
+            con.execute(text, told) if told else con.execute(text)
+        found = con.execute(query).fetchall()
+        con.close()
+        return found
+
+    def ledger(self) -> dict[tuple[str, str, str], tuple[float, float | None]]:
+        """(holder, state, cause) -> GPU-seconds and cost, None where a part has no price."""
+        rows = self.ask(
+            "select team_name, state_name, cause_name, sum(gpu_seconds)::double, "
+            "case when count(*) = count(ledger_cost) then sum(ledger_cost)::double end "
+            "from core.ledger group by all"
+        )
+        return {(team, state, cause): (time, cost) for team, state, cause, time, cost in rows}
