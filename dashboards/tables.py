@@ -9,6 +9,7 @@ import polars as pl
 import streamlit as st
 
 from dashboards.style import columns, displayed
+from dashboards.words import NAMES
 from models.table import Column
 
 # What makes a spreadsheet take a text for a formula, the full-width signs too.
@@ -35,6 +36,12 @@ def csv(frame: pl.DataFrame) -> bytes:
     """The rows in the contract's own names and units, unrounded; links are left out."""
     kept = frame.select(name for name in frame.columns if not name.endswith(NOT_DATA))
     return safe(kept).write_csv(datetime_format="%Y-%m-%dT%H:%M:%SZ").encode()
+
+
+def named(frame: pl.DataFrame) -> pl.DataFrame:
+    """The frame with words in place of the reserved names of teams, queues and GPU models."""
+    found = [n for n in ("team_name", "queue_name", "gpu_model_name") if n in frame.columns]
+    return frame.with_columns(pl.col(name).replace(NAMES) for name in found)
 
 
 def priced_only(frame: pl.DataFrame) -> pl.DataFrame:
@@ -65,7 +72,7 @@ def show(
         if title:
             st.subheader(title, width="stretch")
         else:
-            st.space("stretch")
+            st.caption(caption, width="stretch")
         st.download_button(
             "CSV",
             csv(frame),
@@ -77,9 +84,9 @@ def show(
             help="In exact units: GPU-seconds, and money to the micro-unit.",
             on_click="ignore",
         )
-    if caption:
+    if title and caption:
         st.caption(caption)
-    drawn = displayed(frame if shown is None else shown)
+    drawn = named(displayed(frame if shown is None else shown))
     written = [
         n
         for n, kind in drawn.schema.items()

@@ -10,11 +10,13 @@ import polars as pl
 import streamlit as st
 
 from dashboards.data import Reading, stale
-from dashboards.figures import instant, percent, ratio
+from dashboards.figures import Number, instant, percent, ratio
 from dashboards.tables import show
 from models.mart import FLEET_COVERAGE
 from models.table import Column, Kind
 
+ENOUGH = 0.95
+"""Below this share of what is recorded, observed or priced, a page says so in colour."""
 OLD = timedelta(hours=26)
 """A live cluster is computed at least nightly; two hours more are no alarm."""
 
@@ -40,6 +42,14 @@ where
     and list_contains($clusters::varchar[], cluster_name)
 group by cluster_name
 order by cluster_name
+"""
+LATEST = """
+select
+    cluster_name,
+    max(known_until_at) as known_until_at
+from mart.fleet_coverage
+where list_contains($clusters::varchar[], cluster_name)
+group by cluster_name
 """
 # A run that asked for days up to its own shows a live cluster; a recorded one ended long before.
 LIVE = "select cluster_name from meta.runs where end_on + interval 1 day >= ended_at::date"
@@ -82,14 +92,14 @@ def strip(reading: Reading, now: datetime | None = None) -> bool:
     return True
 
 
-LATEST = """
-select
-    cluster_name,
-    max(known_until_at) as known_until_at
-from mart.fleet_coverage
-where list_contains($clusters::varchar[], cluster_name)
-group by cluster_name
-"""
+def caution(observed: Number, held: Number) -> None:
+    """Say that waste is understated where little of the held time was measured."""
+    share = ratio(observed, held)
+    if share is not None and share < ENOUGH:
+        st.caption(
+            f":orange[Only {percent(share)} of the held time was measured:] idle and stalled time "
+            "is not known of the rest, so the waste shown is a lower bound."
+        )
 
 
 def total(frame: pl.DataFrame, name: str) -> Decimal:
@@ -135,7 +145,7 @@ def badges(reading: Reading, coverage: pl.DataFrame | None, *, is_old: bool) -> 
             ),
         )
         for name, share, column in shares:
-            color = "gray" if share is None or share >= 0.95 else "orange"
+            color = "gray" if share is None or share >= ENOUGH else "orange"
             st.badge(f"{name} {percent(share)}", color=color, help=column.doc)
         with st.popover("By cluster", type="tertiary", width="content"):
             table(reading, coverage)

@@ -127,10 +127,11 @@ select
     team_name,
     queue_name,
     gpu_shape_name,
-    (asked_micro_gpu / 1000000)::double as gpu_count,
+    -- Of an attempt without pods it is not known how many GPUs it asks for.
+    (nullif(asked_micro_gpu, 0) / 1000000)::double as gpu_count,
     queued_at,
     queue_wait_seconds,
-    waited_gpu_seconds
+    case when asked_micro_gpu > 0 or not is_gpu then waited_gpu_seconds end as waited_gpu_seconds
 {NARROWED}
 where
     outcome_name = 'waiting'
@@ -138,7 +139,7 @@ where
         select max(c.day_on) from mart.fleet_coverage as c
         where c.cluster_name = attempt_waits.cluster_name
     )
-order by queue_wait_seconds desc, waited_gpu_seconds desc, workload_name
+order by queue_wait_seconds desc, asked_micro_gpu desc, workload_name
 limit 100
 """
 """The attempts that wait as of each cluster's last published day."""

@@ -29,6 +29,13 @@ HOLDERS = {
     ROUNDING: "rounding of the money",
 }
 
+NAMES = {
+    UNATTRIBUTED: "no team found",
+    UNKNOWN: "not known",
+    "__none__": "no queue",
+}
+"""Reserved names -> what a table shows in their place; its CSV keeps the ledger's own."""
+
 WASTE = "starting + gang wait + stalled + idle + terminating"
 
 

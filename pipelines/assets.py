@@ -71,7 +71,7 @@ class Ledger(dg.ConfigurableResource):
     def step(self, context: Any) -> Iterator[Step]:
         """The run that all steps of a Dagster run share; a step that fails marks it as failed."""
         home, config = self.opened()
-        run = Run(home, context.run_id, window_of(context, config.lake.accounting_zone))
+        run = Run(home, context.run.run_id, window_of(context, config.lake.accounting_zone))
         try:
             yield Step(run, config)
         except Exception as error:

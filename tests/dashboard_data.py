@@ -4,11 +4,16 @@ Two clusters: alpha is priced and measured, beta is neither. Names in it are as 
 that a cluster may hold. What the pipeline itself computes is tested elsewhere.
 """
 
+import atexit
 import math
 import random
+import shutil
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
+from functools import cache
+from pathlib import Path
+from tempfile import mkdtemp
 
 import duckdb
 import polars as pl
@@ -257,6 +262,15 @@ def publish(home: Home, days: int = 120) -> None:
     failed = Run(home, "beta-2", Window("beta", LAST, end, "UTC"))
     failed.fail(BROKEN)
     failed.discard()
+
+
+@cache
+def published_home() -> Path:
+    """The folder of such a lake, one for all tests of a session."""
+    folder = Path(mkdtemp(prefix="gpuledger-pages-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    publish(Home(folder), 70)
+    return folder
 
 
 def fill(con: duckdb.DuckDBPyConnection, table: Table, frame: pl.DataFrame) -> None:

@@ -82,7 +82,7 @@ def test_a_grain_and_its_ranges_name_columns_of_the_table(table):
 def test_every_mart_says_who_may_see_which_of_its_rows():
     for table in CONTRACTS.values():
         if table.layer == "mart" or table.name in VIEWS:
-            assert table.scope == "platform" or table.column(table.scope)
+            assert table.scope == "platform" or table.column(table.scope or "")
         else:
             assert table.scope is None
 
@@ -94,5 +94,5 @@ def test_states_and_their_causes_are_closed_sets(name):
         if table.layer in ("core", "mart"):
             for column in table.columns:
                 if column.name == name:
-                    assert set(column.choices or ()) and set(column.choices) <= words
+                    assert column.choices and set(column.choices or ()) <= words
     assert set(WASTE_STATES) < set(HELD_STATES) < set(STATES)

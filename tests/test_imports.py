@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[1]
 MAY_IMPORT = {
     "models": {"polars", "pydantic", "yaml"},
     "collectors": {"models", "orjson", "polars", "pyarrow", "yaml"},
-    "lake": {"models", "duckdb", "duckdb_extension*", "filelock", "polars", "pyarrow"},
+    "lake": {"models", "sql", "duckdb", "duckdb_extension*", "filelock", "polars", "pyarrow"},
     "sql": {"duckdb"},
     "pipelines": {
         *("collectors", "lake", "models", "simulator", "sql"),

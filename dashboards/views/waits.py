@@ -231,7 +231,7 @@ def curve(rows: pl.DataFrame) -> None:
                 hovertemplate=f"{OUTCOMES[outcome]} after %{{customdata}}<extra></extra>",
             )
     figure.update_xaxes(type="log", tickvals=TICKS, ticktext=[duration(t) for t in TICKS])
-    figure.update_yaxes(title="% placed", range=[0, 101], ticksuffix=" %")
+    figure.update_yaxes(title="% placed", range=[-3, 103], ticksuffix=" %")
     figure.add_hline(y=50, line={"color": LINE, "dash": "dot"})
     figure.update_layout(legend_font_color=MUTED)
     draw(figure, "curve", 330, "Share placed by time in the queue")

@@ -12,6 +12,7 @@ from dashboards.figures import hours, money, percent, ratio
 from dashboards.filters import choice
 from dashboards.headlines import Good, headline
 from dashboards.tables import priced_only, show
+from dashboards.trust import caution
 from dashboards.views.where_teams import held_by
 from dashboards.words import STATES, WASTE
 from models.mart import FLEET_STATES
@@ -220,6 +221,8 @@ def headlines(reading: Reading, unit: str) -> None:
                 note=f"{in_hours if unit == 'money' else in_money} · {percent(priced)} priced",
                 doc=doc,
             )
+    held = now.of(*HELD_STATES)
+    caution(held - now.of("unobserved"), held)
 
 
 def active(reading: Reading, unit: str, *, before: bool = False) -> float | None:

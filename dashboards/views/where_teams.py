@@ -10,6 +10,7 @@ from dashboards.charts import days_chart, waterfall
 from dashboards.data import Reading
 from dashboards.figures import hours, money, percent, ratio
 from dashboards.headlines import headline
+from dashboards.trust import caution
 from dashboards.words import WASTE
 
 SUMS = """
@@ -132,6 +133,7 @@ def held_by(reading: Reading, unit: str) -> None:
             note=hours(now["unobserved_gpu_seconds"]),
             doc="Held, but nothing measures it: neither work nor waste is known.",
         )
+    caution(held - now["unobserved_gpu_seconds"], held)
     st.subheader("What became of what they held?")
     waterfall(steps(now), "hours", reading.currency)
     st.subheader("How did it go day by day?")

@@ -14,6 +14,7 @@ from dashboards.figures import hours, money, percent, ratio
 from dashboards.headlines import headline
 from dashboards.style import SERIES
 from dashboards.tables import priced_only, show
+from dashboards.trust import caution
 from dashboards.words import HOLDERS, WASTE
 from models.mart import TEAM_DAYS, WORKLOAD_DAYS
 from models.states import RESERVED
@@ -186,6 +187,7 @@ def headlines(reading: Reading, now: pl.DataFrame, before: pl.DataFrame) -> None
             note=hours(sums["unobserved_gpu_seconds"]),
             doc="Held, but nothing measures it: neither work nor waste is known of it.",
         )
+    caution(held - sums["unobserved_gpu_seconds"], held)
 
 
 SUMMED = ("_cost", "gpu_seconds")

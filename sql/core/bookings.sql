@@ -25,13 +25,21 @@ inside as (
 
 steps as (
     select
-        cluster_name, day_on, node_uid, installed_micro_gpu, begin_at as edge_at,
+        cluster_name,
+        day_on,
+        node_uid,
+        installed_micro_gpu,
+        begin_at as edge_at,
         share_micro_gpu as step_micro_gpu
     from inside
     where installed_micro_gpu is not null
     union all by name
     select
-        cluster_name, day_on, node_uid, installed_micro_gpu, end_at as edge_at,
+        cluster_name,
+        day_on,
+        node_uid,
+        installed_micro_gpu,
+        end_at as edge_at,
         -share_micro_gpu as step_micro_gpu
     from inside
     where installed_micro_gpu is not null
@@ -75,7 +83,9 @@ crowded_edges as (
 crowded_stretches as (
     select
         *,
-        lead(edge_at) over (partition by cluster_name, day_on, node_uid order by edge_at) as until_at
+        lead(edge_at)
+            over (partition by cluster_name, day_on, node_uid order by edge_at)
+            as until_at
     from crowded_edges
 ),
 

@@ -19,39 +19,78 @@ members as (
 
 events as (
     select
-        cluster_name, day_on, attempt_id, created_at as edge_at, 1 as created, 0 as bound, 0 as whole
+        cluster_name,
+        day_on,
+        attempt_id,
+        created_at as edge_at,
+        1 as created,
+        0 as bound,
+        0 as whole
     from members
     union all by name
     select
-        cluster_name, day_on, attempt_id, ended_at as edge_at, -1 as created, 0 as bound, 0 as whole
+        cluster_name,
+        day_on,
+        attempt_id,
+        ended_at as edge_at,
+        -1 as created,
+        0 as bound,
+        0 as whole
     from members
     where ended_at is not null and not is_succeeded
     union all by name
     select
-        cluster_name, day_on, attempt_id, bound_at as edge_at, 0 as created, 1 as bound, 0 as whole
+        cluster_name,
+        day_on,
+        attempt_id,
+        bound_at as edge_at,
+        0 as created,
+        1 as bound,
+        0 as whole
     from members
     where bound_at is not null
     union all by name
     select
-        cluster_name, day_on, attempt_id, ended_at as edge_at, 0 as created, -1 as bound, 0 as whole
+        cluster_name,
+        day_on,
+        attempt_id,
+        ended_at as edge_at,
+        0 as created,
+        -1 as bound,
+        0 as whole
     from members
     where bound_at is not null and ended_at is not null and not is_succeeded
     union all by name
     select
-        m.cluster_name, m.day_on, m.attempt_id, m.ended_at as edge_at, 0 as created, 0 as bound,
+        m.cluster_name,
+        m.day_on,
+        m.attempt_id,
+        m.ended_at as edge_at,
+        0 as created,
+        0 as bound,
         1 as whole
     from members as m
     where m.is_succeeded
     union all by name
     select
-        r.cluster_name, r.day_on, r.attempt_id, r.begin_at as edge_at, 0 as created, 0 as bound,
+        r.cluster_name,
+        r.day_on,
+        r.attempt_id,
+        r.begin_at as edge_at,
+        0 as created,
+        0 as bound,
         1 as whole
     from core.runs as r
     inner join members as m
         on r.cluster_name = m.cluster_name and r.day_on = m.day_on and r.pod_uid = m.pod_uid
     union all by name
     select
-        r.cluster_name, r.day_on, r.attempt_id, r.end_at as edge_at, 0 as created, 0 as bound,
+        r.cluster_name,
+        r.day_on,
+        r.attempt_id,
+        r.end_at as edge_at,
+        0 as created,
+        0 as bound,
         -1 as whole
     from core.runs as r
     inner join members as m

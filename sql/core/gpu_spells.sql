@@ -52,17 +52,28 @@ inventory as (
 
 steps as (
     select
-        cluster_name, day_on, gpu_model_name, begin_at as edge_at, gpu_count as step_count
+        cluster_name,
+        day_on,
+        gpu_model_name,
+        begin_at as edge_at,
+        gpu_count as step_count
     from inventory
     where begin_at < end_at
     union all by name
     select
-        cluster_name, day_on, gpu_model_name, end_at as edge_at, -gpu_count as step_count
+        cluster_name,
+        day_on,
+        gpu_model_name,
+        end_at as edge_at,
+        -gpu_count as step_count
     from inventory
     where begin_at < end_at
     union all by name
     select
-        p.cluster_name, p.day_on, p.gpu_model_name, p.begin_at as edge_at,
+        p.cluster_name,
+        p.day_on,
+        p.gpu_model_name,
+        p.begin_at as edge_at,
         -p.installed_count as step_count
     from placed as p
     semi join inventory as i
@@ -72,7 +83,10 @@ steps as (
             and p.gpu_model_name = i.gpu_model_name
     union all by name
     select
-        p.cluster_name, p.day_on, p.gpu_model_name, p.end_at as edge_at,
+        p.cluster_name,
+        p.day_on,
+        p.gpu_model_name,
+        p.end_at as edge_at,
         p.installed_count as step_count
     from placed as p
     semi join inventory as i

@@ -89,7 +89,10 @@ readiness as (
 
 edges as (
     select
-        cluster_name, day_on, pod_uid, unnest([
+        cluster_name,
+        day_on,
+        pod_uid,
+        unnest([
             begin_at,
             deletion_asked_at,
             loaded_at,
@@ -98,19 +101,31 @@ edges as (
     from pods
     union all by name
     select
-        cluster_name, day_on, pod_uid, unnest([begin_at, end_at]) as edge_at
+        cluster_name,
+        day_on,
+        pod_uid,
+        unnest([begin_at, end_at]) as edge_at
     from core.runs
     union all by name
     select
-        cluster_name, day_on, pod_uid, begin_at as edge_at
+        cluster_name,
+        day_on,
+        pod_uid,
+        begin_at as edge_at
     from causes
     union all by name
     select
-        cluster_name, day_on, pod_uid, edge_at
+        cluster_name,
+        day_on,
+        pod_uid,
+        edge_at
     from gangs
     union all by name
     select
-        p.cluster_name, p.day_on, p.pod_uid, r.begin_at as edge_at
+        p.cluster_name,
+        p.day_on,
+        p.pod_uid,
+        r.begin_at as edge_at
     from pods as p
     inner join readiness as r
         on p.cluster_name = r.cluster_name and p.day_on = r.day_on and p.node_uid = r.node_uid
@@ -139,7 +154,8 @@ stretches as (
         c.pod_uid,
         c.edge_at as begin_at,
         coalesce(
-            lead(c.edge_at) over (partition by c.cluster_name, c.day_on, c.pod_uid order by c.edge_at),
+            lead(c.edge_at)
+                over (partition by c.cluster_name, c.day_on, c.pod_uid order by c.edge_at),
             p.end_at
         ) as end_at,
         p.node_uid,
@@ -217,22 +233,29 @@ caused as (
     select
         *,
         case state_name
-            when 'starting' then case
-                when first_started_at is null or begin_at < first_started_at
-                    then case
-                        when cause_name in ('init', 'image_pull', 'crash_loop') then cause_name
-                        else 'undetermined'
+            when 'starting'
+                then
+                    case
+                        when first_started_at is null or begin_at < first_started_at
+                            then case
+                                when
+                                    cause_name in ('init', 'image_pull', 'crash_loop')
+                                    then cause_name
+                                else 'undetermined'
+                            end
+                        when
+                            cause_name = 'crash_loop' and cause_at >= coalesce(run_end_at, cause_at)
+                            then 'crash_loop'
+                        else 'restart'
                     end
-                when cause_name = 'crash_loop' and cause_at >= coalesce(run_end_at, cause_at)
-                    then 'crash_loop'
-                else 'restart'
-            end
-            when 'gang_wait' then case
-                when complete_at is not null and begin_at >= complete_at then 'member_lost'
-                when coalesce(created_count, 0) < gang_size_count then 'member_not_created'
-                when coalesce(bound_count, 0) < gang_size_count then 'member_unplaced'
-                else 'member_starting'
-            end
+            when 'gang_wait'
+                then
+                    case
+                        when complete_at is not null and begin_at >= complete_at then 'member_lost'
+                        when coalesce(created_count, 0) < gang_size_count then 'member_not_created'
+                        when coalesce(bound_count, 0) < gang_size_count then 'member_unplaced'
+                        else 'member_starting'
+                    end
             when 'unobserved' then case when is_ready then 'no_series' else 'node_not_ready' end
             else 'none'
         end as cause_name_found

@@ -57,7 +57,7 @@ units as (
             sequence_number,
             unnest(resources) as r
         from raw.node_versions
-    )
+    ) as u
     where r.share_micro_gpu > 0
 ),
 
@@ -120,7 +120,7 @@ cards as (
             node_uid,
             unnest(devices) as d
         from raw.node_versions
-    )
+    ) as u
 ),
 
 -- HAMi: max(memory, cores) of the card; a card that no register names counts whole.
@@ -129,7 +129,7 @@ entries as (
         h.cluster_name,
         h.day_on,
         h.pod_uid,
-        h.d.device_uuid as device_uuid,
+        h.d.device_uuid,
         count(*) as request_count,
         sum(least(1000000, greatest(
             coalesce(h.d.memory_mib * 1000000 // c.memory_mib, 1000000),

@@ -70,14 +70,20 @@ caused as (
 -- A source without nodes: installed is what is held.
 steps as (
     select
-        s.cluster_name, s.day_on, s.begin_at as edge_at, s.share_micro_gpu as step_micro_gpu
+        s.cluster_name,
+        s.day_on,
+        s.begin_at as edge_at,
+        s.share_micro_gpu as step_micro_gpu
     from core.bookings as s
     inner join core.windows as w
         on s.cluster_name = w.cluster_name and s.day_on = w.day_on
     where not w.is_inventory_known
     union all by name
     select
-        s.cluster_name, s.day_on, s.end_at as edge_at, -s.share_micro_gpu as step_micro_gpu
+        s.cluster_name,
+        s.day_on,
+        s.end_at as edge_at,
+        -s.share_micro_gpu as step_micro_gpu
     from core.bookings as s
     inner join core.windows as w
         on s.cluster_name = w.cluster_name and s.day_on = w.day_on

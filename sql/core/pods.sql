@@ -147,7 +147,7 @@ units as (
             day_on,
             unnest(resources) as r
         from raw.node_versions
-    )
+    ) as u
     group by cluster_name, day_on, r.resource_name
 ),
 

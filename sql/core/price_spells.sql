@@ -63,14 +63,20 @@ edges as (
         edge_at
     from (
         select
-            cluster_name, day_on, node_uid, begin_at as edge_at
+            cluster_name,
+            day_on,
+            node_uid,
+            begin_at as edge_at
         from nodes
         union all by name
         select
-            cluster_name, day_on, node_uid, valid_from_at as edge_at
+            cluster_name,
+            day_on,
+            node_uid,
+            valid_from_at as edge_at
         from matches
         where valid_from_at > begin_at
-    )
+    ) as u
 ),
 
 spells as (

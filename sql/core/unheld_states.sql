@@ -5,12 +5,20 @@
 with
 device_steps as (
     select
-        cluster_name, day_on, node_uid, coalesce(device_uuid, '') as device_key, begin_at as edge_at,
+        cluster_name,
+        day_on,
+        node_uid,
+        coalesce(device_uuid, '') as device_key,
+        begin_at as edge_at,
         share_micro_gpu as step_micro_gpu
     from core.bookings
     union all by name
     select
-        cluster_name, day_on, node_uid, coalesce(device_uuid, '') as device_key, end_at as edge_at,
+        cluster_name,
+        day_on,
+        node_uid,
+        coalesce(device_uuid, '') as device_key,
+        end_at as edge_at,
         -share_micro_gpu as step_micro_gpu
     from core.bookings
 ),
@@ -54,13 +62,25 @@ steps as (
     from device_remainders
     union all by name
     select
-        cluster_name, day_on, node_uid, begin_at as edge_at, installed_micro_gpu as installed_step,
-        unschedulable_micro_gpu as unschedulable_step, 0 as booked_step, 0 as remainder_step
+        cluster_name,
+        day_on,
+        node_uid,
+        begin_at as edge_at,
+        installed_micro_gpu as installed_step,
+        unschedulable_micro_gpu as unschedulable_step,
+        0 as booked_step,
+        0 as remainder_step
     from core.node_spells
     union all by name
     select
-        cluster_name, day_on, node_uid, end_at as edge_at, -installed_micro_gpu as installed_step,
-        -unschedulable_micro_gpu as unschedulable_step, 0 as booked_step, 0 as remainder_step
+        cluster_name,
+        day_on,
+        node_uid,
+        end_at as edge_at,
+        -installed_micro_gpu as installed_step,
+        -unschedulable_micro_gpu as unschedulable_step,
+        0 as booked_step,
+        0 as remainder_step
     from core.node_spells
 ),
 
@@ -166,17 +186,26 @@ pending as (
 
 demand_steps as (
     select
-        cluster_name, day_on, begin_at as edge_at, 1 as step_count
+        cluster_name,
+        day_on,
+        begin_at as edge_at,
+        1 as step_count
     from pending
     where begin_at < end_at
     union all by name
     select
-        cluster_name, day_on, end_at as edge_at, -1 as step_count
+        cluster_name,
+        day_on,
+        end_at as edge_at,
+        -1 as step_count
     from pending
     where begin_at < end_at
     union all by name
     select
-        cluster_name, day_on, begin_at as edge_at, 0 as step_count
+        cluster_name,
+        day_on,
+        begin_at as edge_at,
+        0 as step_count
     from core.windows
 ),
 
@@ -185,7 +214,8 @@ demand_totals as (
         cluster_name,
         day_on,
         edge_at,
-        sum(sum(step_count)) over (partition by cluster_name, day_on order by edge_at) > 0 as is_pending
+        sum(sum(step_count)) over (partition by cluster_name, day_on order by edge_at)
+        > 0 as is_pending
     from demand_steps
     group by cluster_name, day_on, edge_at
 ),
@@ -206,7 +236,8 @@ demand as (
         d.is_pending,
         d.edge_at as begin_at,
         coalesce(
-            lead(d.edge_at) over (partition by d.cluster_name, d.day_on order by d.edge_at), w.end_at
+            lead(d.edge_at) over (partition by d.cluster_name, d.day_on order by d.edge_at),
+            w.end_at
         ) as end_at
     from demand_changes as d
     inner join core.windows as w

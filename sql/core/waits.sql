@@ -18,20 +18,32 @@ steps as (
 
 waits as (
     select
-        cluster_name, day_on, attempt_id, 'quota' as wait_name, queued_at as begin_at,
-        admitted_at as end_at, false as is_censored
+        cluster_name,
+        day_on,
+        attempt_id,
+        'quota' as wait_name,
+        queued_at as begin_at,
+        admitted_at as end_at,
+        false as is_censored
     from steps
     where admitted_at is not null
     union all by name
     select
-        cluster_name, day_on, attempt_id, 'placement' as wait_name,
+        cluster_name,
+        day_on,
+        attempt_id,
+        'placement' as wait_name,
         coalesce(admitted_at, queued_at) as begin_at,
         coalesce(placed_at, greatest(until_at, coalesce(admitted_at, queued_at))) as end_at,
         placed_at is null as is_censored
     from steps
     union all by name
     select
-        cluster_name, day_on, attempt_id, 'start' as wait_name, placed_at as begin_at,
+        cluster_name,
+        day_on,
+        attempt_id,
+        'start' as wait_name,
+        placed_at as begin_at,
         coalesce(started_at, greatest(until_at, placed_at)) as end_at,
         started_at is null as is_censored
     from steps

@@ -2,28 +2,25 @@
 --
 -- The hour's rounding belongs to what is installed, so that the first step is the ledger's total.
 with
-steps as (
-    select *
-    from (
-        values
-        (1, 'installed', [
-            'unrecorded', 'unavailable', 'unallocated', 'starting', 'gang_wait', 'loading',
-            'active', 'stalled', 'idle', 'unobserved', 'terminating', 'rounding'
-        ], false),
-        (2, 'available', [
-            'unallocated', 'starting', 'gang_wait', 'loading', 'active', 'stalled', 'idle',
-            'unobserved', 'terminating'
-        ], false),
-        (3, 'allocated', [
-            'starting', 'gang_wait', 'loading', 'active', 'stalled', 'idle', 'unobserved',
-            'terminating'
-        ], false),
-        (4, 'started', ['active', 'stalled', 'idle', 'unobserved'], false),
-        (5, 'unobserved', ['unobserved'], false),
-        (6, 'active', ['active'], true),
-        (7, 'effective', [], true),
-        (8, 'kept', [], true)
-    ) as v (step_number, step_name, states, is_measured_step)
+steps (step_number, step_name, states, is_measured_step) as (
+    values
+    (1, 'installed', [
+        'unrecorded', 'unavailable', 'unallocated', 'starting', 'gang_wait', 'loading',
+        'active', 'stalled', 'idle', 'unobserved', 'terminating', 'rounding'
+    ], false),
+    (2, 'available', [
+        'unallocated', 'starting', 'gang_wait', 'loading', 'active', 'stalled', 'idle',
+        'unobserved', 'terminating'
+    ], false),
+    (3, 'allocated', [
+        'starting', 'gang_wait', 'loading', 'active', 'stalled', 'idle', 'unobserved',
+        'terminating'
+    ], false),
+    (4, 'started', ['active', 'stalled', 'idle', 'unobserved'], false),
+    (5, 'unobserved', ['unobserved'], false),
+    (6, 'active', ['active'], true),
+    (7, 'effective', [], true),
+    (8, 'kept', [], true)
 ),
 
 days as (

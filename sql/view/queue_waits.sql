@@ -26,13 +26,15 @@ sliced as (
         l.workload_key_uid,
         s.grouping_name
     from latest as l
-    cross join lateral (
-        select
-            unnest([null, null, l.queue_name, null, null, l.queue_name]) as queue_name,
-            unnest([null, null, null, l.team_name, null, l.team_name]) as team_name,
-            unnest([null, null, null, null, l.gpu_shape_name, l.gpu_shape_name]) as gpu_shape_name,
-            unnest(['all', 'gpu', 'queue', 'team', 'shape', 'each']) as grouping_name
-    ) as s
+    cross join
+        lateral (
+            select
+                unnest([null, null, l.queue_name, null, null, l.queue_name]) as queue_name,
+                unnest([null, null, null, l.team_name, null, l.team_name]) as team_name,
+                unnest([null, null, null, null, l.gpu_shape_name, l.gpu_shape_name])
+                    as gpu_shape_name,
+                unnest(['all', 'gpu', 'queue', 'team', 'shape', 'each']) as grouping_name
+        ) as s
     where l.is_gpu or s.grouping_name <> 'gpu'
 ),
 
