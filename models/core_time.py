@@ -1,4 +1,4 @@
-"""Core tables of time: runs, holds, bookings, states, the ledger; the things are in core_objects."""
+"""Core tables of time: runs, holds, bookings, states, the ledger; things are in core_objects."""
 
 from models.core_columns import (
     ATTEMPT,

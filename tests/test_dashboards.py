@@ -130,7 +130,8 @@ def test_the_teams_and_the_reserved_holders_are_all_that_is_installed(monkeypatc
         "select sum(gpu_seconds) / 3600 from mart.fleet_states "
         "where day_on between $first and $last"
     ).iter_rows()
-    assert sum(teams) + sum(apart) == pytest.approx(float(installed))
+    total = sum(float(hours) for hours in [*teams, *apart])
+    assert total == pytest.approx(float(installed))
 
 
 def test_the_headlines_of_the_waits_are_those_of_the_published_view(monkeypatch):

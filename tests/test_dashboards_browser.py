@@ -93,7 +93,7 @@ def visit(page: Page, address: str, mark: str = "h1") -> None:
     """Open an address and wait until the page is drawn to its footer."""
     page.goto(address)
     page.locator(mark).first.wait_for()
-    page.get_by_text("at book price").wait_for()
+    page.get_by_text("at book price").first.wait_for()
 
 
 def figures_of(page: Page) -> dict[str, str]:
@@ -154,11 +154,11 @@ def test_a_filter_survives_a_reload_and_another_page(page, site):
         page.get_by_test_id("stBaseButton-segmented_control").filter(has_text="7 days")
     ).first.click()
     page.wait_for_url("**period=7*")
-    page.get_by_text("2026-11-23 to 2026-11-29").wait_for()
+    page.get_by_text("2026-11-23 to 2026-11-29").first.wait_for()
     before = figures_of(page)
     page.reload()
-    page.get_by_text("2026-11-23 to 2026-11-29").wait_for()
-    page.get_by_text("at book price").wait_for()
+    page.get_by_text("2026-11-23 to 2026-11-29").first.wait_for()
+    page.get_by_text("at book price").first.wait_for()
     assert figures_of(page) == before
     page.get_by_role("link", name="How long do jobs wait?").click()
     page.get_by_role("heading", name="How long do jobs wait?").wait_for()
