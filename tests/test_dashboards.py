@@ -11,6 +11,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from dashboards import figures, serve, tables
+from dashboards.waiting import CURVE, Slice
+from lake.create import create
 from lake.home import Home
 from lake.read import Door
 from models.states import HELD_STATES, RESERVED, WASTE_STATES
@@ -151,6 +153,44 @@ def test_the_unserved_are_counted_apart(monkeypatch, kind):
     for row in table.to_dict("records"):
         unserved = row["left_count"] + row["still_waiting_count"]
         assert row["served_count"] + unserved == row["attempt_count"]
+
+
+def test_the_curve_passes_through_the_median_of_the_view(monkeypatch):
+    app = opened(monkeypatch, published_home(), "waits", period="7 days")
+    wanted = Slice(app.session_state["reading"], "jobs")
+    curve = wanted.rows(CURVE)
+    median = wanted.waits("all").filter(method_name="kaplan_meier")["p50_wait_seconds"][0]
+    assert curve.height < 400, "the curve is thinned out, so it may miss the median's instant"
+    assert curve.filter(pl.col("survival_ratio") <= 0.5)["queue_wait_seconds"].min() == median
+
+
+def test_a_figure_says_how_it_moved_or_that_there_is_no_earlier_period(monkeypatch):
+    moved = opened(monkeypatch, published_home()).metric
+    assert all("%" in m.delta or "points" in m.delta or m.delta == "0" for m in moved)
+    whole = opened(monkeypatch, published_home(), period="90 days").metric
+    assert {m.delta for m in whole} == {"no earlier period"}
+
+
+def test_a_period_without_data_says_so_and_what_to_do(monkeypatch):
+    app = opened(monkeypatch, published_home(), period="dates", dates=["2026-01-01", "2026-01-31"])
+    assert "No data published for this period" in words(app)
+    assert "gpuledger run --from 2026-01-01 --to 2026-01-31" in words(app)
+
+
+def test_a_missing_lake_is_no_crash(monkeypatch, tmp_path):
+    assert "gpuledger demo" in words(opened(monkeypatch, tmp_path / "nowhere"))
+
+
+def test_a_lake_without_a_publication_says_so(monkeypatch, tmp_path):
+    create(Home(tmp_path), "UTC", "USD")
+    assert "Nothing has been published yet" in words(opened(monkeypatch, tmp_path))
+
+
+def test_a_broken_catalogue_is_shown_with_its_reason(monkeypatch, tmp_path):
+    home = Home(tmp_path)
+    home.make()
+    home.catalog.write_text("this is no catalogue")
+    assert "cannot be read" in words(opened(monkeypatch, tmp_path))
 
 
 @pytest.mark.parametrize("page", PAGES)
