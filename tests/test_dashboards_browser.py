@@ -89,11 +89,18 @@ def page(browser) -> Iterator[Page]:
     tab.close()
 
 
-def visit(page: Page, address: str, mark: str = "h1") -> None:
-    """Open an address and wait until the page is drawn to its footer."""
+def visit(page: Page, address: str, mark: str = "[data-testid=stMetricValue]") -> None:
+    """Open an address and wait until the page is drawn."""
     page.goto(address)
+    settle(page, mark)
+
+
+def settle(page: Page, mark: str = "[data-testid=stMetricValue]") -> None:
+    """Wait until the script has ended and all that it drew is on the screen."""
+    page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for()
     page.locator(mark).first.wait_for()
     page.get_by_text("at book price").first.wait_for()
+    page.locator("[data-stale=true], [data-testid=stSkeleton]").first.wait_for(state="detached")
 
 
 def figures_of(page: Page) -> dict[str, str]:
@@ -153,17 +160,15 @@ def test_a_filter_survives_a_reload_and_another_page(page, site):
     page.get_by_text("7 days", exact=True).click()
     page.wait_for_url("**period=7*")
     page.get_by_text("2026-11-23 to 2026-11-29").first.wait_for()
+    settle(page)
     before = figures_of(page)
     page.reload()
-    page.get_by_text("2026-11-23 to 2026-11-29").first.wait_for()
-    page.get_by_text("at book price").first.wait_for()
-    page.wait_for_function(
-        "count => document.querySelectorAll('[data-testid=stMetric]').length >= count",
-        arg=len(before),
-    )
+    settle(page)
+    assert page.get_by_text("2026-11-23 to 2026-11-29").first.is_visible()
     assert figures_of(page) == before
     page.get_by_role("link", name="How long do jobs wait?").click()
     page.get_by_role("heading", name="How long do jobs wait?").wait_for()
+    settle(page)
     assert "period=7" in page.url
     assert page.get_by_text("2026-11-23 to 2026-11-29").first.is_visible()
 
