@@ -77,6 +77,7 @@ button[aria-label="Download as CSV"] { display: none !important; }
 [data-testid="stMetricValue"] { font-size: 1.7rem; }
 [data-testid="stMainBlockContainer"] h1 { font-size: 2rem; padding: 0.6rem 0 0.8rem; }
 [data-testid="stMainBlockContainer"] h3 { font-size: 1.3rem; }
+[data-testid="stPopoverBody"] { min-width: min(860px, 92vw); }
 .st-key-stale { background: #FFF8E6; border-color: #F2B84B; }
 </style>"""
 

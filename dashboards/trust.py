@@ -117,8 +117,13 @@ def badges(reading: Reading, coverage: pl.DataFrame | None, *, is_old: bool) -> 
             "read again later and stays the same. Published "
             + instant(reading.snapshot.committed_at, reading.zone),
         )
+        days = reading.period.days
+        known_days = 0 if coverage is None else max(coverage["day_count"].to_list())
+        missing = f" · {known_days} of {days} days published" if known_days < days else ""
         st.badge(
-            str(reading.period), color="gray", help=f"{reading.period.days} days, both included"
+            f"{reading.period}{missing}",
+            color="orange" if missing else "gray",
+            help="First and last day of the period, both included.",
         )
         if coverage is None:
             return
