@@ -61,8 +61,4 @@ def _fold(con: duckdb.DuckDBPyConnection, staged: str, day: date, zone: str) -> 
     values = {"next_on": next_on, "next_at": midnight(next_on, zone)}
     for name, query in sql.CARRIES.items():
         con.execute(f"create or replace temp table carried as {query}", values)
-        con.execute(
-            f"delete from {staged}.{name} "
-            f"where day_on = date '{next_on}' and change_name = 'CARRIED'"
-        )
         con.execute(f"insert into {staged}.{name} by name from carried")

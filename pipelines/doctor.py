@@ -18,6 +18,7 @@ from pipelines.cli_common import (
     plain,
     progress,
 )
+from pipelines.cli_run import worst
 
 if TYPE_CHECKING:
     from lake.home import Home
@@ -49,8 +50,7 @@ def doctor(told: Path | None) -> None:
         typer.echo(plain(f"{sign}  {finding.what}"))
         if finding.mend:
             typer.echo(plain(f"      mend: {finding.mend}"))
-    codes = {finding.code for finding in findings}
-    raise typer.Exit(REFUSED if REFUSED in codes else max(codes))
+    raise typer.Exit(worst([finding.code for finding in findings]))
 
 
 def _configured(config: "Config") -> Iterator[Finding]:

@@ -25,6 +25,7 @@ from pipelines.graph import order
 from pipelines.laws import broken
 
 Progress = Callable[[str, int, int], None]
+LOSES_ROWS = f"reason_name not in ({', '.join(literal(reason) for reason in sorted(NOTICES))})"
 
 
 @dataclass
@@ -138,7 +139,6 @@ def _staged(
 
 def judged(run: Run) -> tuple[int, int]:
     """Rows staged from sources, and rows refused; notices lose no row."""
-    listed = ", ".join(f"'{reason}'" for reason in sorted(NOTICES))
     with run.connect() as con:
         [(rows,)] = con.execute(
             "select (select count(*) from raw.pod_versions) "
@@ -146,19 +146,18 @@ def judged(run: Run) -> tuple[int, int]:
         ).fetchall()
         [(refused,)] = con.execute(
             "select coalesce(sum(rejected_count), 0)::bigint from raw.rejections "
-            f"where reason_name not in ({listed})"
+            f"where {LOSES_ROWS}"
         ).fetchall()
     return rows, refused
 
 
 def reasons(run: Run) -> str:
     """The reasons of refusal, with counts, examples and how to mend them."""
-    listed = ", ".join(f"'{reason}'" for reason in sorted(NOTICES))
     with run.connect() as con:
         rows = con.execute(
             "select reason_name, sum(rejected_count)::bigint, any_value(source_ref), "
             "any_value(example_text), any_value(mend_text) from raw.rejections "
-            f"where reason_name not in ({listed}) group by all order by 2 desc limit 5"
+            f"where {LOSES_ROWS} group by all order by 2 desc limit 5"
         ).fetchall()
     return "; ".join(
         f"{n:,} x {why} at {where} ({what}): {mend}" for why, n, where, what, mend in rows
