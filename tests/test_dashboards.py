@@ -3,6 +3,7 @@
 What only a browser shows (scrolling, console, the URL) is in test_dashboards_browser.py.
 """
 
+import sys
 from datetime import timedelta
 from pathlib import Path
 
@@ -21,6 +22,12 @@ from tests.dashboard_data import BROKEN, HOSTILE_JOB, HOSTILE_TEAM, LAST, publis
 APP = Path(__file__).parents[1] / "dashboards" / "app.py"
 PAGES = ("where", "who", "waits")
 FIRST_OF_30 = LAST - timedelta(days=29)
+
+
+@pytest.fixture(autouse=True)
+def _main_module(monkeypatch) -> None:
+    """AppTest puts the page in the place of `__main__`, which a spawned process would then run."""
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
 
 
 def opened(monkeypatch, home: Path, page: str = "where", **query: str | list[str]) -> AppTest:
