@@ -29,6 +29,7 @@ from collectors.coverage import (
     union,
 )
 from collectors.kubernetes import PARSERS
+from collectors.late import Late
 from collectors.rejections import Rejections
 from collectors.source import Batch, Settings, Unusable, Version
 from collectors.streams import KINDS, Line, Listed, Refused, Survey, lines, listed, survey
@@ -243,6 +244,11 @@ class _Reader:
         self.gaps = {
             (gap.file, gap.first_line): gap for gap in gaps if gap.end <= self.follows_until
         }
+        record = folder.record
+        known = (max(self.begin, record.span[0]), self.end) if record else (0, 0)
+        self.late = None
+        if record and not record.is_listed_only:
+            self.late = Late(kind, gaps, settings.zone, *known)
         self.alive: dict[str, Event] = {}
         """The last version of each object not deleted; kept only where a gap needs it."""
 
@@ -274,14 +280,22 @@ class _Reader:
             self.rejections.add(self.days.of(when), file, refused.reason, refused.example)
 
     def _take(self, sequence: int, event: Event) -> None:
-        """One version: a row if it lies in the window."""
-        is_inside = self.begin <= event.observed < self.end
+        """One version: a row if it lies in the window, and its news of days before."""
         if event.change in ("BOOKMARK", "ERROR"):
             return
         if event.observed <= self.follows_until:
             self._follow(event)
+        is_inside = self.begin <= event.observed < self.end
+        if not (is_inside or (self.late and self.end <= event.observed < self.late.until)):
+            return
+        row = self._row(sequence, event, is_inside)
+        if row is None:
+            return
         if is_inside:
-            self._add(sequence, event)
+            self.rows.add(row)
+        if self.late:
+            for heard in self.late.rows(row, event.observed):
+                self.rows.add(heard)
 
     def _follow(self, event: Event) -> None:
         uid = self._uid(event)
@@ -299,16 +313,19 @@ class _Reader:
         except (Unusable, KeyError, TypeError, AttributeError):
             return None  # refused where it is parsed
 
-    def _add(self, sequence: int, event: Event) -> None:
+    def _row(self, sequence: int, event: Event, is_noted: bool) -> dict[str, Any] | None:
+        """A version's row; what cannot be used is noted on its own day."""
         day = self.days.of(event.observed)
 
         def note(reason: str, example: str) -> None:
-            self.rejections.add(day, event.file, reason, example)
+            if is_noted:
+                self.rejections.add(day, event.file, reason, example)
 
         try:
-            self.rows.add(self.parse(_version(event, sequence, self.days), self.settings, note))
+            return self.parse(_version(event, sequence, self.days), self.settings, note)
         except Unusable as error:
             note(error.reason, f"{event.file}:{event.number} {error.example}")
+            return None
 
     def _after_gap(self, gap: Gap, listing: list[tuple[int, Event]]) -> Iterator[Batch]:
         """What the new list lacks was deleted at the gap's begin; then the list."""

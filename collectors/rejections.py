@@ -8,6 +8,7 @@ from datetime import date
 
 from collectors.batches import Rows
 from collectors.source import Batch, Settings
+from models.raw import NOTICES
 
 MENDS = {
     "absurd_instant": "A time before 2000, after 2100 or after it was seen: check the clock.",
@@ -66,6 +67,7 @@ class Rejections:
                     "day_on": day,
                     "source_ref": place,
                     "reason_name": reason,
+                    "is_row_lost": reason not in NOTICES,
                     "rejected_count": number,
                     "example_text": self.examples[day, place, reason],
                     "mend_text": MENDS.get(reason, "Check the source."),

@@ -7,8 +7,9 @@ from models.raw_settings import FLEET, POLICIES, PRICES, TEAM_RULES, TEAMS
 from models.states import CLASSES, COVERAGES
 from models.table import CLUSTER, DAY, Column, Kind, Table
 
-CHANGES = ("LISTED", "ADDED", "MODIFIED", "DELETED", "CARRIED")
-"""CARRIED: the copy of an object alive at 00:00, so that a day is read without the days before."""
+CHANGES = ("LISTED", "ADDED", "MODIFIED", "DELETED", "CARRIED", "HEARD")
+"""CARRIED: the copy of an object alive at 00:00, so that a day is read without the days before.
+HEARD: at the end of a day, what was heard shortly after it of things that happened in it."""
 
 STARTING_CAUSES = (
     "image_pull_queue",
@@ -292,6 +293,7 @@ REJECTIONS = Table(
         DAY,
         Column("source_ref", Kind.TEXT, "File (and first line) or query."),
         Column("reason_name", Kind.TEXT, "Why they were refused."),
+        Column("is_row_lost", Kind.FLAG, "Whether the rows are lost by it; else it is a notice."),
         Column("rejected_count", Kind.COUNT, "How many.", minimum=1),
         Column("example_text", Kind.TEXT, "The first of them, cut short."),
         Column("mend_text", Kind.TEXT, "How to mend it."),

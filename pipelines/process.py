@@ -17,7 +17,6 @@ from lake.home import Home
 from lake.read import Door, published
 from lake.run import Run, sweep
 from models.config import Config
-from models.raw import NOTICES
 from models.window import Window
 from pipelines.collect import counts, sources_of, stage_raw, window_of
 from pipelines.compute import compute_table
@@ -25,7 +24,6 @@ from pipelines.graph import order
 from pipelines.laws import broken
 
 Progress = Callable[[str, int, int], None]
-LOSES_ROWS = f"reason_name not in ({', '.join(literal(reason) for reason in sorted(NOTICES))})"
 
 
 @dataclass
@@ -145,8 +143,7 @@ def judged(run: Run) -> tuple[int, int]:
             "+ (select count(*) from raw.node_versions)"
         ).fetchall()
         [(refused,)] = con.execute(
-            "select coalesce(sum(rejected_count), 0)::bigint from raw.rejections "
-            f"where {LOSES_ROWS}"
+            "select coalesce(sum(rejected_count), 0)::bigint from raw.rejections where is_row_lost"
         ).fetchall()
     return rows, refused
 
@@ -157,7 +154,7 @@ def reasons(run: Run) -> str:
         rows = con.execute(
             "select reason_name, sum(rejected_count)::bigint, any_value(source_ref), "
             "any_value(example_text), any_value(mend_text) from raw.rejections "
-            f"where {LOSES_ROWS} group by all order by 2 desc limit 5"
+            "where is_row_lost group by all order by 2 desc limit 5"
         ).fetchall()
     return "; ".join(
         f"{n:,} x {why} at {where} ({what}): {mend}" for why, n, where, what, mend in rows

@@ -165,3 +165,12 @@ def test_waits_tile_the_time_from_queued_to_started():
         ("placement", 100, False),
         ("start", 60, False),
     ]
+
+
+def test_an_end_that_was_heard_too_late_for_its_day_is_told_by_the_day_after():
+    case = Case()
+    case.node("n")
+    case.pod("p", "n", change_name="CARRIED", bound_at=-HOUR, running_since_at=-HOUR)
+    case.pod("p", "n", seen=7, bound_at=-HOUR, phase_name="Succeeded", finished_at=-1)
+    assert case.ask("select outcome_name from core.attempts") == [("succeeded",)]
+    assert case.ask("from core.holds") == []

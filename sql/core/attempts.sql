@@ -53,6 +53,18 @@ remembered as (
     group by p.cluster_name, p.day_on, p.attempt_id
 ),
 
+-- The day before took these for alive: whatever became of them, this day says it.
+opened as (
+    select distinct
+        p.cluster_name,
+        p.day_on,
+        p.attempt_id
+    from raw.pod_versions as v
+    inner join core.pods as p
+        on v.cluster_name = p.cluster_name and v.day_on = p.day_on and v.pod_uid = p.pod_uid
+    where v.change_name = 'CARRIED' and v.finished_at is null
+),
+
 grouped as (
     select
         cluster_name,
@@ -216,4 +228,6 @@ left join completions as c
     on t.cluster_name = c.cluster_name and t.day_on = c.day_on and t.attempt_id = c.attempt_id
 left join remembered as r
     on t.cluster_name = r.cluster_name and t.day_on = r.day_on and t.attempt_id = r.attempt_id
-where t.ended_at is null or t.ended_at >= w.begin_at
+left join opened as o
+    on t.cluster_name = o.cluster_name and t.day_on = o.day_on and t.attempt_id = o.attempt_id
+where t.ended_at is null or t.ended_at >= w.begin_at or o.attempt_id is not null

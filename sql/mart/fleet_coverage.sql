@@ -35,7 +35,7 @@ rejected as (
         day_on,
         sum(rejected_count) as rejected_count
     from raw.rejections
-    where reason_name not in ('unknown_resource', 'unknown_column', 'unknown_kind')
+    where is_row_lost
     group by cluster_name, day_on
 )
 
