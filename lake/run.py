@@ -48,8 +48,12 @@ class Run:
             raise LakeError(f"the window {window.begin_on} to {window.end_on} holds no day")
         self.home = home
         self.run_id = run_id
-        self.window = window
         self._staging = staging(home, run_id)
+        self.window = self._staging.window or window
+
+    def widen(self, window: Window) -> None:
+        """Take another window before anything is staged, all objects of the run with it."""
+        self._staging.window = self.window = window
 
     @contextmanager
     def connect(self) -> Iterator[duckdb.DuckDBPyConnection]:

@@ -19,6 +19,7 @@ import filelock
 from lake.connect import NAME, attach_to, opened_database
 from lake.errors import LakeError
 from lake.home import Home
+from models.window import Window
 
 SPILL_SECONDS = 48 * 3600
 """Age at which a spill folder is certain to be a dead process's."""
@@ -35,6 +36,8 @@ class Staging:
         self.path = home.staging(run_id)
         self.began_at = datetime.now(UTC)
         self.attaching = threading.RLock()
+        self.window: Window | None = None
+        """The window, where the run took another than it was made with."""
         self._con: duckdb.DuckDBPyConnection | None = None
         self._is_discarded = False
         self._lock = filelock.FileLock(_lock_of(self.path), thread_local=False)

@@ -25,8 +25,9 @@ from models.config import Config
 from models.config_errors import ConfigError
 from models.table import Table
 from models.window import Window
+from pipelines.carry import publish
 from pipelines.cli_common import config_of, home_of
-from pipelines.collect import sources_of, stage_raw
+from pipelines.collect import counts, gather, reachable, sources_of, widened
 from pipelines.compute import compute_table
 from pipelines.graph import order, tables_read
 
@@ -161,9 +162,22 @@ def raw_tables(context: dg.AssetExecutionContext, ledger: Ledger) -> Iterator[dg
     home, config = ledger.opened()
     create(home, config.lake.accounting_zone, config.lake.currency)
     with ledger.step(context) as step:
-        counts = stage_raw(step.run, config, sources_of(config, step.run.window.cluster))
+        run, cluster = step.run, step.run.window.cluster
+        given = sources_of(config, cluster)
+        there, missing = reachable(given)
+        if given and not there:
+            raise dg.Failure("; ".join(missing))
+        window = widened(home, config, cluster, run.window, there)
+        if window is None:
+            raise dg.Failure(f"{cluster}: the sources know no pods or nodes")
+        run.widen(window)
+        gather(run, config, there)
+        staged = counts(run)
     for table in raw.TABLES:
-        metadata = {"dagster/partition_row_count": counts.get(table.name, 0)}
+        metadata = {
+            "dagster/partition_row_count": staged.get(table.name, 0),
+            "unreachable": "; ".join(missing) or "none",
+        }
         yield dg.MaterializeResult(asset_key=key(table.name), metadata=metadata)
 
 
@@ -212,7 +226,7 @@ def published(context: dg.AssetExecutionContext, ledger: Ledger) -> dg.Materiali
     with ledger.step(context) as step:
         with step.run.connect() as con:
             [shares] = con.execute(COVERAGE).fetchall()
-        number = step.run.publish()
+        number = publish(step.run)
     step.run.discard()
     names = ("observed_ratio", "recorded_ratio", "priced_ratio")
     coverage = {n: share for n, share in zip(names, shares, strict=True) if share is not None}

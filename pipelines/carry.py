@@ -11,8 +11,9 @@ from datetime import date, timedelta
 import duckdb
 
 import sql
-from lake.run import Run
+from lake.run import Run, mark_dirty
 from models.catalog import CATALOG
+from models.table import Table
 from models.window import midnight
 from pipelines.graph import needed_for, tables_read
 
@@ -31,8 +32,46 @@ def carry(run: Run, first_on: date) -> None:
     with run.connect() as con, _scratch(con) as staged:
         day = first_on
         while day + timedelta(days=1) < run.window.end_on:
-            _fold(con, staged, day, run.window.zone)
+            for name in _folded(con, staged, day, run.window.zone):
+                con.execute(f"insert into {staged}.{name} by name from carried")
             day += timedelta(days=1)
+
+
+def publish(run: Run) -> int:
+    """Publish the run's window; the day after it is dirty if it was carried something else.
+
+    The number of the snapshot; LakeError as `Run.publish` says.
+    """
+    if _is_next_day_stale(run):
+        reason = f"what {run.window.end_on - timedelta(days=1)} hands on to it changed"
+        mark_dirty(run.home, run.window.cluster, [run.window.end_on], reason)
+    return run.publish()
+
+
+def _is_next_day_stale(run: Run) -> bool:
+    next_on = run.window.end_on
+    tables = [CATALOG[name] for name in sql.CARRIES]
+    if not sum(run.load(table, next_on, next_on + timedelta(days=1)) for table in tables):
+        return False
+    last_on = next_on - timedelta(days=1)
+    with run.connect() as con, _scratch(con) as staged:
+        is_stale = any(
+            _differs(con, f"{staged}.{name}", CATALOG[name], next_on)
+            for name in _folded(con, staged, last_on, run.window.zone)
+        )
+    for table in tables:
+        run.trim(table)
+    return is_stale
+
+
+def _differs(con: duckdb.DuckDBPyConnection, stored: str, table: Table, day: date) -> bool:
+    """Whether `carried` and the CARRIED rows of that day are not the same, in whatever order."""
+    columns = ", ".join(c.name for c in table.columns if c.name != "sequence_number")
+    ours = f"select {columns} from carried"
+    theirs = f"select {columns} from {stored} where day_on = date '{day}' "
+    theirs += "and change_name = 'CARRIED'"
+    query = f"(({ours}) except all ({theirs})) union all (({theirs}) except all ({ours})) limit 1"
+    return bool(con.execute(query).fetchall())
 
 
 @contextmanager
@@ -49,7 +88,8 @@ def _scratch(con: duckdb.DuckDBPyConnection) -> Iterator[str]:
         con.execute("detach fold")
 
 
-def _fold(con: duckdb.DuckDBPyConnection, staged: str, day: date, zone: str) -> None:
+def _folded(con: duckdb.DuckDBPyConnection, staged: str, day: date, zone: str) -> Iterator[str]:
+    """Each raw table that hands on rows of that day, while they are the table `carried`."""
     next_on = day + timedelta(days=1)
     for name in READ:
         rows = f"from {staged}.{name}"
@@ -60,5 +100,7 @@ def _fold(con: duckdb.DuckDBPyConnection, staged: str, day: date, zone: str) -> 
         con.execute(f"create or replace table {name} as {sql.QUERIES[name]}")
     values = {"next_on": next_on, "next_at": midnight(next_on, zone)}
     for name, query in sql.CARRIES.items():
-        con.execute(f"create or replace temp table carried as {query}", values)
-        con.execute(f"insert into {staged}.{name} by name from carried")
+        empty = f"select * from {staged}.{name} limit 0"
+        con.execute(f"create or replace temp table carried as {empty}")
+        con.execute(f"insert into carried by name {query}", values)
+        yield name

@@ -5,10 +5,13 @@ How a source is read belongs in `collectors`; what is concluded from the rows in
 
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from collectors.source import settings as settings_of
 from collectors.sources import ALL
+from lake.connect import literal
+from lake.home import Home
+from lake.read import Door, published
 from lake.run import Run
 from models import raw
 from models.book import frames
@@ -16,6 +19,18 @@ from models.catalog import CATALOG
 from models.config import Config
 from models.window import Window
 from pipelines.carry import carry
+
+
+class Refused(Exception):
+    """So many rows of the sources were refused that their figures would mislead."""
+
+
+class Gathered(NamedTuple):
+    """Rows staged of pods and nodes, and rows that the sources lost on the way."""
+
+    row_count: int
+    rejected_count: int
+
 
 DAILY = tuple(table for table in raw.TABLES if table.is_daily)
 
@@ -36,17 +51,71 @@ def window_of(config: Config, cluster: str, sources: Sequence[Any]) -> Window | 
     return Window.around(cluster, span, config.lake.accounting_zone)
 
 
-def stage_raw(run: Run, config: Config, sources: Sequence[Any]) -> dict[str, int]:
-    """Stage all raw tables of the run's window; table -> rows.
+def reachable(sources: Sequence[Any]) -> tuple[list[Any], list[str]]:
+    """The sources that are there, and what is wrong with the others."""
+    there = [source for source in sources if source.path.exists()]
+    missing = [source.path for source in sources if source not in there]
+    return there, [f"{path} is missing: mend the source's path" for path in missing]
 
-    Unreadable or FileNotFoundError where a source cannot be read at all. Without sources the
-    lake's own raw rows are taken again.
+
+def widened(
+    home: Home, config: Config, cluster: str, window: Window | None, sources: Sequence[Any]
+) -> Window | None:
+    """The window to run; None where the sources know nothing of the cluster.
+
+    A day is folded from the day before: where the lake lacks that, a record that began earlier
+    is read from its begin on.
     """
+    if not sources:
+        return window
+    known = window_of(config, cluster, sources)
+    if known is None or window is None:
+        return known
+    begins = known.begin_on < window.begin_on < known.end_on
+    if not begins or _has_day_before(home, window):
+        return window
+    return Window(cluster, known.begin_on, window.end_on, window.zone)
+
+
+def _has_day_before(home: Home, window: Window) -> bool:
+    if published(home) is None:
+        return False
+    day_before = window.begin_on - timedelta(days=1)
+    with Door(home) as door:
+        return bool(
+            door.query(
+                f"select 1 from core.windows where cluster_name = {literal(window.cluster)} "
+                f"and day_on = date '{day_before}' limit 1"
+            ).fetchall()
+        )
+
+
+def gather(run: Run, config: Config, sources: Sequence[Any]) -> Gathered:
+    """Stage all raw tables of the run's window; without sources, the lake's own rows again.
+
+    Unreadable or FileNotFoundError where a source cannot be read at all; Refused where more of
+    its rows are lost than `import.max_rejected_ratio` allows.
+    """
+    _stage(run, config, sources)
+    found = _judged(run)
+    limit = config.imports.max_rejected_ratio
+    total = found.row_count + found.rejected_count
+    if found.rejected_count > limit * total:
+        raise Refused(
+            f"{found.rejected_count:,} of {total:,} rows were refused, more than "
+            f"import.max_rejected_ratio {limit}: see raw.rejections' reasons: {_reasons(run)}"
+        )
+    return found
+
+
+def _stage(run: Run, config: Config, sources: Sequence[Any]) -> None:
     for name, frame in frames(config).items():
         run.begin(CATALOG[name])
         run.append(CATALOG[name], frame)
     if not sources:
-        return {table.name: run.load(table) for table in DAILY}
+        for table in DAILY:
+            run.load(table)
+        return
     day_before = run.window.begin_on - timedelta(days=1)
     for table in DAILY:
         run.begin(table)
@@ -58,7 +127,29 @@ def stage_raw(run: Run, config: Config, sources: Sequence[Any]) -> dict[str, int
     carry(run, day_before if loaded else run.window.begin_on)
     for table in DAILY:
         run.trim(table)
-    return counts(run)
+
+
+def _judged(run: Run) -> Gathered:
+    with run.connect() as con:
+        [(rows, lost)] = con.execute(
+            "select (select count(*) from raw.pod_versions) "
+            "+ (select count(*) from raw.node_versions), "
+            "(select coalesce(sum(rejected_count), 0)::bigint from raw.rejections "
+            "where is_row_lost)"
+        ).fetchall()
+    return Gathered(rows, lost)
+
+
+def _reasons(run: Run) -> str:
+    with run.connect() as con:
+        rows = con.execute(
+            "select reason_name, sum(rejected_count)::bigint, any_value(source_ref), "
+            "any_value(example_text), any_value(mend_text) from raw.rejections "
+            "where is_row_lost group by all order by 2 desc limit 5"
+        ).fetchall()
+    return "; ".join(
+        f"{n:,} x {why} at {where} ({what}): {mend}" for why, n, where, what, mend in rows
+    )
 
 
 def counts(run: Run) -> dict[str, int]:

@@ -19,6 +19,9 @@ def load(config: Path | None, clusters: list[str], begin: int, days: int) -> Con
         {"name": name, "sources": [{"kind": "kubernetes", "path": f"recorded/{name}"}]}
         for name in clusters
     ]
+    if not config:
+        priced = {*clusters, None}
+        told["prices"] = [row for row in told["prices"] if row.get("cluster") in priced]
     return told
 
 

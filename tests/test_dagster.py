@@ -1,5 +1,6 @@
 """Dagster runs the same steps as the command line: one range is one run, and laws block it."""
 
+import shutil
 from datetime import date
 from pathlib import Path
 
@@ -22,6 +23,7 @@ RANGE = {
     "dagster/asset_partition_range_start": "alpha|2026-11-16",
     "dagster/asset_partition_range_end": "alpha|2026-11-17",
 }
+SECOND_DAY = {"dagster/partition": "alpha|2026-11-17"}
 MARTS = ("mart.team_days", "mart.workload_days", "mart.fleet_states", "core.ledger")
 
 
@@ -37,11 +39,11 @@ def home(tmp_path, monkeypatch, fleet) -> Home:
     return Home(tmp_path / "home")
 
 
-def run(instance: dg.DagsterInstance) -> dg.ExecuteInProcessResult:
+def run(instance: dg.DagsterInstance, tags=RANGE) -> dg.ExecuteInProcessResult:
     instance.add_dynamic_partitions("cluster", ["alpha"])
     job = defs.resolve_job_def("everything")
     return job.execute_in_process(
-        instance=instance, tags=RANGE, resources={"ledger": ledger()}, raise_on_error=False
+        instance=instance, tags=tags, resources={"ledger": ledger()}, raise_on_error=False
     )
 
 
@@ -70,6 +72,30 @@ def test_a_broken_law_leaves_nothing_published_and_the_cluster_stale(home, monke
     assert published(home) is None
     with pytest.raises(LakeError):
         Door(home)
+
+
+def test_a_day_whose_day_before_the_lake_lacks_is_run_from_the_record_s_begin(home):
+    with dg.DagsterInstance.ephemeral() as instance:
+        assert run(instance, SECOND_DAY).success
+    assert rows(home, "(select distinct day_on from core.windows)") == [
+        (date(2026, 11, 16),),
+        (date(2026, 11, 17),),
+    ]
+
+
+def test_too_many_refused_rows_are_refused_here_too(home, fleet, monkeypatch, tmp_path):
+    folder = tmp_path / "broken"
+    shutil.copytree(fleet.parent, folder)
+    record = folder / "recorded" / "alpha" / "v1_pods.jsonl"
+    lines = record.read_text().splitlines(keepends=True)
+    record.write_text("".join(line + ("broken\n" if n % 9 else "") for n, line in enumerate(lines)))
+    monkeypatch.setenv("GPULEDGER_CONFIG", str(folder / fleet.name))
+    with dg.DagsterInstance.ephemeral() as instance:
+        result = run(instance)
+    assert not result.success
+    [failure] = [e for e in result.all_events if e.is_step_failure and e.step_key == "raw"]
+    assert "import.max_rejected_ratio" in str(failure.event_specific_data)
+    assert published(home) is None
 
 
 def test_every_law_is_a_check_that_blocks():
