@@ -25,7 +25,8 @@ def fleet(tmp_path_factory) -> Path:
 
 
 def run(home: Home, fleet: Path, first: int, last: int) -> None:
-    days = Window("alpha", *(FIRST + timedelta(days=n) for n in (first, last + 1)))
+    begin_on, end_on = FIRST + timedelta(days=first), FIRST + timedelta(days=last + 1)
+    days = Window("alpha", begin_on, end_on)
     outcome = process(home, load(fleet), "alpha", days)
     assert (outcome.exit_code, outcome.broken) == (0, [])
 
