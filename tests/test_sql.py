@@ -145,6 +145,26 @@ def test_a_crash_loop_is_starting():
     assert case.ledger() == {(US, "starting", "crash_loop"): (3600, None)}
 
 
+def test_a_restart_within_the_second_in_which_the_run_before_ended_runs_on():
+    case = Case()
+    case.node("n")
+    case.pod("p", "n")
+    case.pod("p", "n", seen=101, bound_at=0, running_since_at=100, stopped_at=100)
+    assert case.ledger()[US, "unobserved", "no_series"][0] == 3600
+
+
+def test_a_run_that_ends_in_its_first_second_leaves_the_pod_starting():
+    case = Case()
+    case.node("n")
+    case.pod(
+        "p", "n", seen=1, bound_at=0, running_since_at=0, stopped_at=0,
+        waiting_cause_name="crash_loop",
+    )  # fmt: skip
+    found = case.ledger()
+    assert found[US, "starting", "restart"][0] == 1
+    assert found[US, "starting", "crash_loop"][0] == 3599
+
+
 def test_a_gang_waits_for_the_member_that_is_not_placed():
     case = Case()
     case.node("n")

@@ -6,6 +6,15 @@ alive as (
     select distinct attempt_id
     from core.pods
     where ended_at is null
+),
+
+-- A later attempt must know that it is not the first: it does not wait since the submission.
+tried as (
+    select arg_max(pod_uid, (gone_at, pod_uid)) filter (where deleted_at is null) as pod_uid
+    from core.pods
+    where not is_service and submitted_at is not null
+    group by workload_key_uid
+    having bool_and(ended_at is not null)
 )
 
 select
@@ -30,9 +39,10 @@ select
     case when p.bound_at is not null then p.team_name end as team_name,
     coalesce(v.seen_at, v.observed_at) as seen_at
 from core.pods as p
-semi join alive as a
-    on p.attempt_id = a.attempt_id
 inner join raw.pod_versions as v
     on p.last_sequence_number = v.sequence_number
 left join core.attempts as t
     on p.attempt_id = t.attempt_id
+where
+    p.attempt_id in (select a.attempt_id from alive as a)
+    or p.pod_uid in (select d.pod_uid from tried as d)

@@ -10,7 +10,8 @@ versions as (
         sequence_number,
         date_trunc('second', running_since_at) as begin_at,
         date_trunc('second', stopped_at) as stopped_at,
-        date_trunc('second', observed_at) as observed_at
+        date_trunc('second', observed_at) as observed_at,
+        waiting_cause_name is null and phase_name not in ('Succeeded', 'Failed') as is_going_on
     from raw.pod_versions
     where change_name <> 'DELETED' or running_since_at is not null
 ),
@@ -22,7 +23,14 @@ runs as (
         pod_uid,
         begin_at,
         max(sequence_number) as sequence_number,
-        min(stopped_at) filter (where stopped_at >= begin_at) as stopped_at
+        -- While it goes on, a stop in its first second is that of the run before.
+        coalesce(
+            min(stopped_at) filter (where stopped_at > begin_at),
+            case
+                when not arg_max(is_going_on, sequence_number)
+                    then min(stopped_at) filter (where stopped_at = begin_at)
+            end
+        ) as stopped_at
     from versions
     where begin_at is not null
     group by cluster_name, day_on, pod_uid, begin_at
