@@ -175,3 +175,5 @@ RESTARTS = Table(
         Column("exit_code_number", Kind.COUNT, "Exit code before it.", nullable=True),
     ),
 )
+
+TABLES = (WINDOWS, NODES, PODS, WORKLOADS, ATTEMPTS, RESTARTS)

@@ -308,3 +308,20 @@ WAITS_TABLE = Table(
     ),
     ranges=SPAN,
 )
+
+TABLES = (
+    RUNS,
+    GANG_SPELLS,
+    HOLDS,
+    HOLD_SHARES,
+    GPU_SPELLS,
+    NODE_SPELLS,
+    PRICE_SPELLS,
+    BOOKINGS,
+    UNBOOKED,
+    HOLD_STATES,
+    UNHELD_STATES,
+    LEDGER,
+    GPU_HOURS,
+    WAITS_TABLE,
+)

@@ -3,7 +3,7 @@
 Every mart of time or money is a sum of core.gpu_hours or of the ledger; facts belong in `core`.
 """
 
-from models.core import CAUSE, CLASS, GPU_SECONDS, HOLDER, MODEL, STATE, TEAM, WORKLOAD
+from models.core_columns import CAUSE, CLASS, GPU_SECONDS, HOLDER, MODEL, STATE, TEAM, WORKLOAD
 from models.table import CLUSTER, DAY, Column, Kind, Table
 
 UNPRICED = Column("unpriced_gpu_seconds", Kind.DECIMAL, "Of them without a price.", minimum=0)
