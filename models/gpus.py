@@ -1,9 +1,12 @@
 """The GPU catalogue: one canonical name for each model, and what is known of it.
 
-Columns of `gpus.csv`: `memory_mib` as nvidia-smi shows the total (vendors' data sheets where it is
-not an NVIDIA card); `tdp_watts` from the data sheet, of the SXM or OAM form where a model has
-several; `rest_bare_watts` and `rest_context_watts` typical nvidia-smi readings of an idle card
-without and with a CUDA context, empty where we know none (orientation, no figure rests on them);
+Cards that differ in memory, power or bandwidth are rows of their own, since their prices differ
+too; a bare name (`h100`) means the SXM form. A row is one GPU as Kubernetes counts them, also where
+a card holds several (K80, A16, MI250). An empty figure is one that no public source told.
+Columns of `gpus.csv`: `memory_mib` as nvidia-smi or its like shows the total, else from the data
+sheet; `tdp_watts` from the data sheet, or the default limit that nvidia-smi shows;
+`rest_bare_watts` and `rest_context_watts` typical nvidia-smi readings of an idle card without and
+with a CUDA context (orientation: no figure of the accounting rests on memory or watts);
 slices from NVIDIA's MIG user guide. What one MIG device is belongs to `mig`.
 """
 

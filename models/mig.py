@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from models.gpus import catalogue
 
-PROFILE = re.compile(r"^(\d+g\.\d+gb)(?:[.+-].+)?$")
+PROFILE = re.compile(r"^(\d+g\.\d+gb)([.+-].+)?$")
 IN_PRODUCT = re.compile(r"-MIG-(\d+g\.\d+gb(?:[.+]me)?)", re.IGNORECASE)
 
 
@@ -39,12 +39,16 @@ def profiles() -> dict[tuple[str, str], Profile]:
 
 @cache
 def profile_of(model: str, profile: str) -> Profile | None:
-    """The profile, media extensions (`.me`, `+me`: same slices, one a GPU) included; else None."""
+    """The profile, whatever its attributes; else None.
+
+    They leave the slices as they are, and only media extensions (`+me`, in names of resources
+    `.me`; `+me.all`) are there once a GPU: graphics (`+gfx`) and no media (`-me`) are not.
+    """
     match = PROFILE.match(profile.strip().lower())
     if not match:
         return None
     found = profiles().get((model, match[1]))
-    if found and match[0] != match[1]:
+    if found and (match[2] or "").startswith((".me", "+me")):
         return found._replace(max_per_gpu=1)
     return found
 
