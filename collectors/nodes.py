@@ -14,7 +14,7 @@ from collectors.quantities import mib, micros, milli, needed, part, parts, text,
 from collectors.requests import GPU, MIG, SHARED, accelerators
 from collectors.source import Note, Settings, Unusable, Version
 from models.gpus import canonical, catalogue
-from models.mig import profile_in, profile_of, share
+from models.mig import instance_of, profile_in, profile_of, share
 from models.states import UNKNOWN
 
 PRODUCT_KEYS = (
@@ -57,7 +57,13 @@ def _replicas(labels: dict[str, str], resource: str) -> int:
     return int(told) if told.isascii() and told.isdigit() and 0 < int(told) < 10_000 else 1
 
 
-def _profile_unit(model: str, profile: str, note: Note) -> Unit:
+def _profile_unit(model: str, name: str, note: Note) -> Unit:
+    profile, part = instance_of(name)
+    unit = _instance_unit(model, profile, note)
+    return Unit(unit.share * part, unit.compute * part, unit.memory * part, True)
+
+
+def _instance_unit(model: str, profile: str, note: Note) -> Unit:
     found, gpu, exact = profile_of(model, profile), catalogue().get(model), share(model, profile)
     if found and gpu and exact is not None:
         compute = Fraction(found.compute_slices, gpu.mig_compute_slices or 1)

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from models.gpus import catalogue
 
 PROFILE = re.compile(r"^(\d+g\.\d+gb)([.+-].+)?$")
+COMPUTE_INSTANCE = re.compile(r"^([1-7])c\.(([1-7])g\..+)$")
 IN_PRODUCT = re.compile(r"-MIG-(\d+g\.\d+gb(?:[.+]me)?)", re.IGNORECASE)
 
 
@@ -63,6 +64,17 @@ def share(model: str, profile: str) -> Fraction | None:
         Fraction(found.compute_slices, gpu.mig_compute_slices),
         Fraction(found.memory_slices, gpu.mig_memory_slices),
     )
+
+
+def instance_of(profile: str) -> tuple[str, Fraction]:
+    """The GPU instance that a profile is of, and its part of it: 1c.3g.20gb is 1/3 of 3g.20gb.
+
+    Compute instances share their GPU instance's memory, so the compute slices decide.
+    """
+    match = COMPUTE_INSTANCE.match(profile.strip().lower())
+    if not match:
+        return profile, Fraction(1)
+    return match[2], min(Fraction(1), Fraction(int(match[1]), int(match[3])))
 
 
 def profile_in(product: str) -> str | None:

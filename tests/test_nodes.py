@@ -60,6 +60,15 @@ def test_mig_counted_from_capacity_alone_is_as_many_gpus_as_the_slices_need():
     assert (row["gpu_count"], row["count_source_name"]) == (1, "capacity")
 
 
+def test_a_compute_instance_is_its_part_of_its_gpu_instance():
+    mig = {"nvidia.com/mig-1c.3g.40gb": "3", "nvidia.com/mig-3g.40gb": "1"}
+    row = parsed("Node", node({"nvidia.com/gpu.count": "1"}, mig))
+    assert units(row) == {
+        "nvidia.com/mig-1c.3g.40gb": 166_666,  # a third of 4/8
+        "nvidia.com/mig-3g.40gb": 500_000,
+    }
+
+
 def test_a_missing_mig_device_takes_its_share_from_what_can_be_allocated():
     mig = {"nvidia.com/gpu": "0", "nvidia.com/mig-1g.10gb": "7"}
     row = parsed(
