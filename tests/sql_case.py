@@ -53,11 +53,18 @@ class Case:
 
     def __init__(self, seconds: int = HOUR):
         self.rows: dict[str, list[dict[str, Any]]] = {table.name: [] for table in raw.TABLES}
-        self.add(raw.COVERAGE, begin_at=0, end_at=seconds, coverage_name="watched", is_placed=True)
+        self._answering: duckdb.DuckDBPyConnection | None = None
+        self.cover(0, seconds)
         self.add(raw.POLICIES, policy_name="loading_max_seconds", value_number=1800)
+
+    def cover(self, begin: float, end: float, how: str = "watched", **told: Any) -> None:
+        """A stretch of the known window, and how it was observed."""
+        told = {"begin_at": begin, "end_at": end, "coverage_name": how, "is_placed": True, **told}
+        self.add(raw.COVERAGE, **told)
 
     def add(self, table: Any, **told: Any) -> None:
         """One raw row."""
+        self._answering = None
         rows = self.rows[table.name]
         rows.append(whole(table, **{"sequence_number": len(rows), **told}))
 
@@ -90,7 +97,12 @@ class Case:
         )  # fmt: skip
 
     def ask(self, query: str) -> list[tuple[Any, ...]]:
-        """The answer of a query over all tables."""
+        """The answer of a query over all tables; they are computed once, until a row is added."""
+        if self._answering is None:
+            self._answering = self._computed()
+        return self._answering.execute(query).fetchall()
+
+    def _computed(self) -> duckdb.DuckDBPyConnection:
         con = duckdb.connect()
         con.execute("set TimeZone = 'UTC'")
         con.execute("create schema raw; create schema core; create schema mart")
@@ -104,9 +116,24 @@ class Case:
             told = {"zone": "UTC"} if "zone" in statement.named_parameters else None
             text = f"create table {name} as {sql.QUERIES[name]}"
             con.execute(text, told) if told else con.execute(text)
-        found = con.execute(query).fetchall()
-        con.close()
-        return found
+        return con
+
+    def states(self, pod: str) -> list[tuple[str, str, int, int]]:
+        """The states of a pod's hold and their causes, each from which second to which."""
+        zero = int(MIDNIGHT.timestamp())
+        return self.ask(
+            f"select state_name, cause_name, epoch(begin_at)::bigint - {zero}, "
+            f"epoch(end_at)::bigint - {zero} from core.hold_states "
+            f"where split_part(hold_id, '/', 1) = '{pod}' order by begin_at"
+        )
+
+    def booked(self) -> dict[str, float]:
+        """Pod -> GPU-seconds booked of its holds."""
+        rows = self.ask(
+            "select split_part(hold_id, '/', 1), sum(share_micro_gpu * "
+            "date_diff('second', begin_at, end_at)) / 1e6 from core.bookings group by 1"
+        )
+        return {pod: time for pod, time in rows}
 
     def ledger(self) -> dict[tuple[str, str, str], tuple[float, float | None]]:
         """(holder, state, cause) -> GPU-seconds and cost, None where a part has no price."""

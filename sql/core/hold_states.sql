@@ -237,12 +237,7 @@ caused as (
                 then
                     case
                         when first_started_at is null or begin_at < first_started_at
-                            then case
-                                when
-                                    cause_name in ('init', 'image_pull', 'crash_loop')
-                                    then cause_name
-                                else 'undetermined'
-                            end
+                            then coalesce(cause_name, 'undetermined')
                         when
                             cause_name = 'crash_loop' and cause_at >= coalesce(run_end_at, cause_at)
                             then 'crash_loop'

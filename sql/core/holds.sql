@@ -106,21 +106,24 @@ elsewhere as (
     group by cluster_name, day_on, resource_name
 ),
 
+-- A card counts once, whatever it registered before: its latest memory of the day.
 cards as (
-    select distinct
+    select
         cluster_name,
         day_on,
         node_uid,
         d.device_uuid,
-        d.memory_mib
+        arg_max(d.memory_mib, sequence_number) as memory_mib
     from (
         select
             cluster_name,
             day_on,
             node_uid,
+            sequence_number,
             unnest(devices) as d
         from raw.node_versions
     ) as u
+    group by cluster_name, day_on, node_uid, d.device_uuid
 ),
 
 -- HAMi: max(memory, cores) of the card; a card that no register names counts whole.

@@ -148,6 +148,8 @@ units as (
             unnest(resources) as r
         from raw.node_versions
     ) as u
+    -- Without capacity a resource is listed with no share: that is not what one unit is.
+    where r.share_micro_gpu > 0
     group by cluster_name, day_on, r.resource_name
 ),
 
