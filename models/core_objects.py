@@ -150,6 +150,7 @@ ATTEMPTS = Table(
         Column("ended_at", Kind.INSTANT, "All of it gone.", nullable=True),
         Column("known_until_at", Kind.INSTANT, "The window's end: what came later is not known."),
         Column("is_start_known", Kind.FLAG, "Whether the source tells container starts."),
+        Column("is_in_pod_group", Kind.FLAG, "A PodGroup queues it: it waits for quota first."),
         Column(
             "outcome_name",
             Kind.TEXT,

@@ -88,6 +88,7 @@ grouped as (
             list(greatest(first_started_at, bound_at)) filter (where first_started_at is not null)
         ) as starts,
         case when bool_and(ended_at is not null) then max(ended_at) end as ended_at,
+        case when bool_and(gone_at is not null) then max(gone_at) end as gone_at,
         bool_and(phase_name = 'Succeeded') as is_succeeded,
         bool_or(phase_name = 'Failed') as is_failed,
         bool_or(disruption_name is not null and phase_name <> 'Succeeded') as is_disrupted
@@ -123,7 +124,11 @@ tried as (
                 then greatest(g.queued_at, g.binds[g.gang_size_count])
         end as placed_at,
         g.starts[g.gang_size_count] as nth_started_at,
-        g.ended_at,
+        -- Who is asked to go before being placed leaves the queue there and then.
+        case
+            when g.binds[g.gang_size_count] is null then g.gone_at
+            else g.ended_at
+        end as ended_at,
         g.binds[g.gang_size_count] is not null as is_placed,
         g.is_succeeded,
         g.is_failed,
@@ -210,6 +215,7 @@ select
     t.ended_at,
     w.end_at as known_until_at,
     t.is_start_known,
+    q.pod_group_name is not null as is_in_pod_group,
     case
         when t.ended_at is null and t.is_placed then 'alive'
         when t.ended_at is null then 'queued'
@@ -222,6 +228,12 @@ select
 from tried as t
 inner join core.windows as w
     on t.cluster_name = w.cluster_name and t.day_on = w.day_on
+left join pod_groups as q
+    on
+        t.cluster_name = q.cluster_name
+        and t.day_on = q.day_on
+        and t.namespace_name = q.namespace_name
+        and t.gang_name = q.pod_group_name
 left join admissions as a
     on t.cluster_name = a.cluster_name and t.day_on = a.day_on and t.attempt_id = a.attempt_id
 left join completions as c

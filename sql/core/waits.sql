@@ -12,6 +12,7 @@ steps as (
         placed_at,
         started_at,
         is_start_known,
+        is_in_pod_group and admitted_at is null and placed_at is null as is_held_back,
         greatest(queued_at, coalesce(ended_at, known_until_at)) as until_at
     from core.attempts
 ),
@@ -23,10 +24,10 @@ waits as (
         attempt_id,
         'quota' as wait_name,
         queued_at as begin_at,
-        admitted_at as end_at,
-        false as is_censored
+        coalesce(admitted_at, until_at) as end_at,
+        is_held_back as is_censored
     from steps
-    where admitted_at is not null
+    where admitted_at is not null or is_held_back
     union all by name
     select
         cluster_name,
@@ -37,6 +38,7 @@ waits as (
         coalesce(placed_at, greatest(until_at, coalesce(admitted_at, queued_at))) as end_at,
         placed_at is null as is_censored
     from steps
+    where not is_held_back
     union all by name
     select
         cluster_name,
