@@ -228,7 +228,12 @@ QUEUE_WAITS = Table(
         Column("p75_wait_seconds", Kind.RATIO, "75 %.", nullable=True),
         Column("p90_wait_seconds", Kind.RATIO, "90 %.", nullable=True),
         Column("p95_wait_seconds", Kind.RATIO, "95 %.", nullable=True),
-        Column("p99_wait_seconds", Kind.RATIO, "99 %; none under 100 served.", nullable=True),
+        Column(
+            "p99_wait_seconds",
+            Kind.RATIO,
+            "99 %; none under 100 served (as if nobody had left: attempts).",
+            nullable=True,
+        ),
         Column("max_wait_seconds", Kind.RATIO, "Longest.", nullable=True),
         Column("waited_gpu_seconds", Kind.DECIMAL, "GPUs asked for x wait.", minimum=0),
     ),

@@ -19,9 +19,7 @@ def group(case, phase, seen=0, size=2, **told):
 
 
 def waits(case, columns="wait_name, wait_seconds, is_censored"):
-    return case.ask(f"select {columns} from core.waits order by queue_key, begin_at, end_at".replace(
-        "queue_key", "attempt_id"
-    ))  # fmt: skip
+    return case.ask(f"select {columns} from core.waits order by attempt_id, begin_at, end_at")
 
 
 def outcomes(case):
@@ -31,7 +29,7 @@ def outcomes(case):
     )
 
 
-def test_a_gang_waits_for_quota_until_admitted_for_placement_until_the_last_bind_and_then_to_start():
+def test_a_gang_waits_for_quota_then_for_the_last_bind_and_then_for_the_last_start():
     """Queued with its PodGroup at 0, Inqueue at 300; pods are created at 310, bound at 400 and 500,
     run at 450 and 600: 300 + 200 + 100 = 600. 2 GPUs x 500 s until placed = 1000 GPU-seconds.
     """

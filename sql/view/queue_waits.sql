@@ -20,6 +20,7 @@ sliced as (
         l.waited_gpu_seconds,
         l.queued_at,
         l.started_at,
+        l.ended_at,
         l.is_service,
         l.is_start_known,
         l.cluster_name,
@@ -111,7 +112,8 @@ headline as (
         min(queued_at) as submitted_at,
         min(started_at) as started_at,
         date_diff('second', min(queued_at), min(started_at)) as wait_seconds,
-        max(outcome_name = 'waiting') as is_waiting,
+        -- Placed and not yet started is still a wait for the start.
+        bool_or(started_at is null and ended_at is null) as is_waiting,
         sum(waited_gpu_seconds) as waited_gpu_seconds
     from sliced
     where not is_service and is_start_known
