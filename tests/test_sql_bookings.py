@@ -122,18 +122,20 @@ def test_a_hold_is_not_installed_on_a_name_never_seen_on_a_later_node_and_withou
 def test_what_lies_behind_a_node_s_deletion_is_gone_and_before_it_two_may_still_overlap():
     """1 GPU, deleted at 1200. early since 0, late since 600: early is booked 600, then late 600.
 
-    early: unbooked 600 overlap, 2400 gone. late: 2400 gone.
+    early: unbooked 600 overlap, 2400 gone. late: 2400 gone. after, bound at 1500: 2100 gone.
     """
     case = Case()
     case.node("n")
     case.node("n", seen=1200, change_name="DELETED")
     asks(case, "early", "n", 1000)
     asks(case, "late", "n", 1000, seen=600)
+    asks(case, "after", "n", 1000, seen=1500)
     assert case.booked() == {"early": 600, "late": 600}
     assert unbooked(case) == {
         ("early", "overlap"): 600,
         ("early", "node_gone"): 2400,
         ("late", "node_gone"): 2400,
+        ("after", "node_gone"): 2100,
     }
     assert balances(case)
 

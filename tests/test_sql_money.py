@@ -64,7 +64,9 @@ def test_the_total_is_rounded_and_the_rows_are_rounded_down():
 
 
 def test_each_node_hour_and_price_is_rounded_by_itself():
-    """1 GPU-second at 1800 is half a millionth, and each of these is rounded up to 1 of its own: two nodes; and on one node, two hours of which each has a second, and two prices of an hour."""
+    """1 GPU-second at 1800 is half a millionth, and each of these is rounded up to 1 of its own:
+    two nodes; and on one node, two hours of which each has a second, and two prices of an hour.
+    """
     case = Case(1)
     case.node("n")
     case.node("m")
@@ -131,9 +133,9 @@ def test_the_narrowest_price_counts_node_label_cluster_model_and_type_model_any(
     offer(case, 99 * 3600, 3, gpu_model_name="t4", cluster_name="d", capacity_type_name="spot")
     offer(case, 4 * 3600, 4, label_key_name="x.com/rack", label_value_text="r1")
     offer(case, 5 * 3600, 5, node_name="node")
-    rack = {"labels_json": '{"x.com/rack": "r1"}'}
-    case.node("node", capacity_type_name="spot", **rack)
-    case.node("label", capacity_type_name="spot", **rack)
+    rack = '{"x.com/rack": "r1"}'
+    case.node("node", capacity_type_name="spot", labels_json=rack)
+    case.node("label", capacity_type_name="spot", labels_json=rack)
     case.node("type", capacity_type_name="spot", labels_json='{"x.com/rack": "r2"}')
     case.node("model", capacity_type_name="owned")
     case.node("any", gpu_model_name="a30-24gb", capacity_type_name="spot")
