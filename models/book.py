@@ -11,7 +11,7 @@ import polars as pl
 from models import raw
 from models.config import Config
 from models.gpus import canonical
-from models.pricing import Price, micro, plain
+from models.pricing import Figure, Price, figures, micro, plain, stamp
 from models.table import Table
 
 
@@ -62,27 +62,36 @@ def _team_rules(config: Config) -> Iterable[dict[str, Any]]:
 
 
 def _prices(config: Config) -> Iterable[dict[str, Any]]:
+    zone, currency = config.lake.accounting_zone, config.lake.currency
     for price in config.prices:
         label = next(iter((price.node_label or {}).items()), (None, None))
-        yield {
-            "price_id": price.id(config.lake.accounting_zone),
-            "valid_from_at": config.instant(price.valid_from),
-            "rank_number": price.rank,
-            "cluster_name": price.cluster,
-            "node_name": price.node,
-            "label_key_name": label[0],
-            "label_value_text": label[1],
-            "gpu_model_name": price.model,
-            "capacity_type_name": price.capacity_type,
-            "price_micro_cost_per_gpu_hour": micro(price.exact()),
-            "derivation_text": plain(_derivation(price, config.lake.currency)),
-        }
+        begin = config.instant(price.valid_from)
+        for figure in figures(price, config.rates, currency, zone):
+            is_later = figure.applies_from > begin
+            yield {
+                "price_id": price.id(zone)
+                + (f" at the rate of {stamp(figure.applies_from, zone)}" if is_later else ""),
+                "valid_from_at": begin,
+                "applies_from_at": figure.applies_from,
+                "rank_number": price.rank,
+                "cluster_name": price.cluster,
+                "node_name": price.node,
+                "label_key_name": label[0],
+                "label_value_text": label[1],
+                "gpu_model_name": price.model,
+                "capacity_type_name": price.capacity_type,
+                "price_micro_cost_per_gpu_hour": micro(figure.exact),
+                "derivation_text": plain(_derivation(price, figure, currency)),
+            }
 
 
-def _derivation(price: Price, currency: str) -> str:
-    whole, rest = divmod(micro(price.exact()), 1_000_000)
+def _derivation(price: Price, figure: Figure, currency: str) -> str:
+    whole, rest = divmod(micro(figure.exact), 1_000_000)
     rounded = f"{whole}.{rest:06d} {currency} per GPU-hour"
-    return f"{price.owned.derivation()} = {rounded}" if price.owned else f"as listed: {rounded}"
+    found = price.owned.derivation() if price.owned else f"{price.exact():f}"
+    if figure.rate:
+        return f"{found} {figure.rate.currency} x {figure.rate.rate:f} = {rounded}"
+    return f"{found} = {rounded}" if price.owned else f"as listed: {rounded}"
 
 
 def _fleet(config: Config) -> Iterable[dict[str, Any]]:

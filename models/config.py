@@ -14,9 +14,9 @@ from zoneinfo import ZoneInfo, available_timezones
 import yaml
 from pydantic import AfterValidator, Field, ValidationError, ValidationInfo, field_validator
 
-from models.config_errors import CURRENCIES, ConfigError, described, nearest
-from models.parts import Moment, Part, instant
-from models.pricing import Price, price_conflicts
+from models.config_errors import ConfigError, described, nearest
+from models.parts import Currency, Moment, Part, instant
+from models.pricing import Price, Rate, currency_faults, price_conflicts
 from models.rules import Team, TeamRule, WorkloadClass, rule_faults, team_faults
 
 VARIABLE, FILE = "GPULEDGER_CONFIG", "gpuledger.yaml"
@@ -36,7 +36,7 @@ class Lake(Part):
     """What is fixed when the lake is made."""
 
     accounting_zone: str = "UTC"
-    currency: str = "USD"
+    currency: Currency = "USD"
 
     @field_validator("accounting_zone")
     @classmethod
@@ -45,13 +45,6 @@ class Lake(Part):
         if zone not in known:
             raise ValueError(f"is no IANA time zone{nearest(zone, known)}")
         return zone
-
-    @field_validator("currency")
-    @classmethod
-    def _known_currency(cls, currency: str) -> str:
-        if currency not in CURRENCIES:
-            raise ValueError(f"is no ISO 4217 code{nearest(currency, CURRENCIES)}")
-        return currency
 
 
 class KubernetesSource(Part):
@@ -138,6 +131,7 @@ class Config(Part):
     teams: tuple[Team, ...] = ()
     team_rules: tuple[TeamRule, ...] = ()
     prices: tuple[Price, ...] = ()
+    rates: tuple[Rate, ...] = ()
     fleet: tuple[FleetRow, ...] = ()
     annotations: Annotations = Annotations()
     labels: Labels = Labels()
@@ -166,6 +160,7 @@ class Config(Part):
             *team_faults(self.teams),
             *rule_faults(self.team_rules, {team.name for team in self.teams}, zone),
             *price_conflicts(self.prices, zone),
+            *currency_faults(self.prices, self.rates, self.lake.currency, zone),
             *self._stray_clusters(),
             *self._fleet_faults(),
         ]

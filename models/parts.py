@@ -7,8 +7,9 @@ from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict
 
+from models.config_errors import CURRENCIES, nearest
 from models.window import midnight
 
 
@@ -60,3 +61,13 @@ def _amount(value: Any) -> Decimal:
 
 Amount = Annotated[Decimal, BeforeValidator(_amount)]
 """A decimal number of 0 or more, written as text or whole, never as a binary fraction."""
+
+
+def _currency(code: str) -> str:
+    if code not in CURRENCIES:
+        raise ValueError(f"is no ISO 4217 code{nearest(code, CURRENCIES)}")
+    return code
+
+
+Currency = Annotated[str, AfterValidator(_currency)]
+"""A currency in use, by its ISO 4217 code."""

@@ -6,13 +6,15 @@ Which row applies to a node at an instant belongs to `sql/core/price_spells.sql`
 from collections.abc import Sequence
 from datetime import date, datetime
 from decimal import ROUND_HALF_UP, Context, Decimal, localcontext
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from pydantic import Field, model_validator
 
 from models.gpus import canonical
-from models.parts import Amount, Moment, Part, instant
+from models.parts import Amount, Currency, Moment, Part, instant
 
+ABSURD = 10**15
+"""A price in millionths from which on it is a slip of the pen."""
 HOURS_PER_YEAR = Decimal(8760)
 ALLOWED = (
     "allowed: node (with cluster or without); node_label (likewise); gpu_model alone, "
@@ -58,6 +60,14 @@ class Owned(Part):
         )
 
 
+class Rate(Part):
+    """What one unit of another currency is worth in the accounting currency, from then on."""
+
+    valid_from: Moment
+    currency: Currency
+    rate: Amount = Field(gt=0)
+
+
 class Price(Part):
     """A row of the price book."""
 
@@ -69,6 +79,8 @@ class Price(Part):
     capacity_type: Literal["on-demand", "reserved", "spot", "owned"] | None = None
     per_gpu_hour: Amount | None = None
     owned: Owned | None = None
+    currency: Currency | None = None
+    """Of its amounts; none: the accounting currency."""
 
     @model_validator(mode="after")
     def _sound(self) -> "Price":
@@ -82,7 +94,7 @@ class Price(Part):
             or (model == "*" and (self.cluster or self.capacity_type))
         ):
             raise ValueError(f"what it covers is not clear; {ALLOWED}")
-        if micro(self.exact()) >= 10**15:
+        if micro(self.exact()) >= ABSURD:
             raise ValueError("the price is absurd")
         return self
 
@@ -125,6 +137,30 @@ class Price(Part):
         return f"{self.covers()}@{stamp(self.valid_from, zone)}"
 
 
+class Figure(NamedTuple):
+    """A price in the accounting currency, and from when on it is that."""
+
+    applies_from: datetime
+    exact: Decimal
+    rate: Rate | None
+
+
+def figures(price: Price, rates: Sequence[Rate], currency: str, zone: str) -> list[Figure]:
+    """The price at each rate in force since its begin; none before the first rate."""
+    begin = instant(price.valid_from, zone)
+    if price.currency in (None, currency):
+        return [Figure(begin, price.exact(), None)]
+    found = []
+    for rate in sorted(rates, key=lambda r: instant(r.valid_from, zone)):
+        if rate.currency != price.currency:
+            continue
+        applies = max(begin, instant(rate.valid_from, zone))
+        if found and found[-1].applies_from == applies:
+            found.pop()  # an older rate, over by then
+        found.append(Figure(applies, price.exact() * rate.rate, rate))
+    return found
+
+
 def micro(amount: Decimal) -> int:
     """An amount in millionths, rounded half up."""
     with localcontext(Context(prec=60)):
@@ -140,6 +176,31 @@ def plain(text: str) -> str:
     """The text fit for a CSV cell: one line, no comma or quote, no formula."""
     kept = "".join(c if c.isprintable() and c not in ",;\"'`|" else "_" for c in text)
     return f"_{kept}" if kept[:1] in ("=", "+", "-", "@") else kept
+
+
+def currency_faults(
+    prices: Sequence[Price], rates: Sequence[Rate], currency: str, zone: str
+) -> list[str]:
+    """Prices that cannot be converted at their begin, and rates of which neither can win."""
+    faults, firsts = [], {}
+    for place, rate in enumerate(rates):
+        key = (rate.currency, instant(rate.valid_from, zone))
+        if rate.currency == currency:
+            faults.append(f"rates[{place}].currency: {currency} is the accounting currency")
+        if firsts.setdefault(key, place) != place:
+            faults.append(f"rates[{place}]: begins with rates[{firsts[key]}]: {rate.currency}")
+    for place, price in enumerate(prices):
+        if price.currency in (None, currency):
+            continue
+        found = figures(price, rates, currency, zone)
+        if not found or found[0].applies_from > instant(price.valid_from, zone):
+            faults.append(
+                f"prices[{place}].currency: {price.currency} has no rate valid by "
+                f"{stamp(price.valid_from, zone)}: add one under rates"
+            )
+        elif any(micro(figure.exact) >= ABSURD for figure in found):
+            faults.append(f"prices[{place}]: the price is absurd at its rate")
+    return faults
 
 
 def price_conflicts(prices: Sequence[Price], zone: str) -> list[str]:

@@ -57,6 +57,7 @@ PRICES = Table(
     columns=(
         Column("price_id", Kind.TEXT, "Its key: what it covers and since when."),
         Column("valid_from_at", Kind.INSTANT, "In force from here until a later one of its kind."),
+        Column("applies_from_at", Kind.INSTANT, "This figure of it: since then, or a later rate."),
         Column(
             "rank_number",
             Kind.COUNT,

@@ -92,8 +92,8 @@ class Case:
     def price(self, micro: int, since: float = -HOUR) -> None:
         """A price of every GPU-hour, in millionths."""
         self.add(
-            raw.PRICES, price_id=f"*@{since}", valid_from_at=since, rank_number=1,
-            price_micro_cost_per_gpu_hour=micro,
+            raw.PRICES, price_id=f"*@{since}", rank_number=1,
+            valid_from_at=since, applies_from_at=since, price_micro_cost_per_gpu_hour=micro,
         )  # fmt: skip
 
     def ask(self, query: str) -> list[tuple[Any, ...]]:

@@ -1,5 +1,6 @@
 """What the configuration may say, and how a fault of it is told."""
 
+import re
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -103,6 +104,47 @@ def test_owned_hardware_costs_its_wear_its_power_and_its_running(written):
         | {"opex_per_month": "730", "pue": "2"}
     )
     assert owned.per_gpu_hour() == (10 + 1 + 1) / Decimal(2)
+
+
+PRICED_ABROAD = """
+lake: {currency: EUR}
+prices: [{valid_from: 2026-01-01, gpu_model: "*", per_gpu_hour: "2.00", currency: USD}]
+rates:
+  - {valid_from: 2026-02-01, currency: USD, rate: "0.85"}
+  - {valid_from: 2025-12-01, currency: USD, rate: "0.90"}
+  - {valid_from: 2025-01-01, currency: USD, rate: "0.95"}
+"""
+
+
+def test_a_price_in_another_currency_is_converted_at_each_dated_rate(written):
+    rows = book.frames(load(written(PRICED_ABROAD)))["raw.prices"].to_dicts()
+    assert [(row["applies_from_at"].month, row["price_id"]) for row in rows] == [
+        (1, "*@2026-01-01T00:00:00Z"),
+        (2, "*@2026-01-01T00:00:00Z at the rate of 2026-02-01T00:00:00Z"),
+    ]
+    assert [row["price_micro_cost_per_gpu_hour"] for row in rows] == [1_800_000, 1_700_000]
+    assert {row["valid_from_at"] for row in rows} == {datetime(2026, 1, 1, tzinfo=UTC)}
+    assert rows[1]["derivation_text"] == "2.00 USD x 0.85 = 1.700000 EUR per GPU-hour"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fault"),
+    [
+        ("2025-12-01", "2026-03-01", None),
+        ("currency: USD}]", "currency: CHF}]", "CHF has no rate valid by 2026-01-01T00:00:00Z"),
+        ("currency: USD}]", "currency: UDS}]", "is no ISO 4217 code; did you mean"),
+        ("2025-12-01, currency: USD", "2025-12-01, currency: EUR", "is the accounting currency"),
+        ("2025-12-01", "2026-02-01", "rates[1]: begins with rates[0]: USD"),
+        ('"0.95"', '"0"', "rates[2].rate"),
+    ],
+)
+def test_a_rate_that_is_missing_or_twice_is_a_fault(written, old, new, fault):
+    path = written(PRICED_ABROAD.replace(old, new))
+    if fault is None:
+        assert load(path)
+        return
+    with pytest.raises(ConfigError, match=re.escape(fault)):
+        load(path)
 
 
 def test_half_a_micro_unit_is_rounded_up():

@@ -24,10 +24,11 @@ def micro(case, columns):
     )
 
 
-def offer(case, price, rank, since=-HOUR, **covers):
+def offer(case, price, rank, since=-HOUR, rate_since=None, **covers):
+    applies = since if rate_since is None else rate_since
     case.add(
-        raw.PRICES, price_id=f"{covers}@{since}", valid_from_at=since, rank_number=rank,
-        price_micro_cost_per_gpu_hour=price, **covers,
+        raw.PRICES, price_id=f"{covers}@{since} {applies}", rank_number=rank,
+        valid_from_at=since, applies_from_at=applies, price_micro_cost_per_gpu_hour=price, **covers,
     )  # fmt: skip
 
 
@@ -215,3 +216,16 @@ def test_every_mart_of_money_sums_to_the_ledger_the_rounding_included():
     installed = "select step_cost from mart.fleet_waterfall where step_name = 'installed'"
     assert case.ask(installed) == [(total,)]
     assert case.ask("select workload_cost from mart.workload_days") == [(Decimal("0.000004"),)]
+
+
+def test_a_new_rate_touches_only_the_seconds_after_it_and_no_later_price():
+    """1800 s x 3.6 + 900 s x 7.2 + 900 s x 1.8 an hour = 1.8 + 1.8 + 0.45; the rate of second 3000
+    is of a price that is over by then.
+    """
+    case = Case()
+    case.node("n")
+    offer(case, 3_600_000, 2)
+    offer(case, 7_200_000, 2, rate_since=1800)
+    offer(case, 1_800_000, 2, since=2700)
+    offer(case, 9_000_000, 2, rate_since=3000)
+    assert micro(case, "hour_at is null") == [(False, 4_050_000)]

@@ -1,6 +1,7 @@
 -- core.price_spells: The price of a GPU-hour on each node, from when to when.
 --
--- Of the rows valid by then that match the node the highest rank counts, then the latest one.
+-- Of the rows valid by then that match the node the highest rank counts, then the latest one, and
+-- of that the figure at the latest exchange rate.
 with
 nodes as (
     select
@@ -29,7 +30,8 @@ matches as (
         p.price_id,
         p.rank_number,
         p.price_micro_cost_per_gpu_hour,
-        date_trunc('second', p.valid_from_at) as valid_from_at,
+        p.valid_from_at,
+        date_trunc('second', p.applies_from_at) as applies_from_at,
         concat_ws(
             '|',
             p.rank_number,
@@ -52,7 +54,7 @@ matches as (
                 or json_extract_string(n.labels_json, '$."' || p.label_key_name || '"')
                 = p.label_value_text
             )
-            and p.valid_from_at < n.end_at
+            and p.applies_from_at < n.end_at
 ),
 
 edges as (
@@ -73,9 +75,9 @@ edges as (
             cluster_name,
             day_on,
             node_uid,
-            valid_from_at as edge_at
+            applies_from_at as edge_at
         from matches
-        where valid_from_at > begin_at
+        where applies_from_at > begin_at
     ) as u
 ),
 
@@ -99,9 +101,10 @@ chosen as (
         s.node_uid,
         s.begin_at,
         s.end_at,
-        arg_max(m.price_id, (m.rank_number, m.valid_from_at)) as price_id,
-        arg_max(m.price_micro_cost_per_gpu_hour, (m.rank_number, m.valid_from_at))
-            as price_micro_cost_per_gpu_hour,
+        arg_max(m.price_id, (m.rank_number, m.valid_from_at, m.applies_from_at)) as price_id,
+        arg_max(
+            m.price_micro_cost_per_gpu_hour, (m.rank_number, m.valid_from_at, m.applies_from_at)
+        ) as price_micro_cost_per_gpu_hour,
         max(m.rank_number) as rank_number
     from spells as s
     left join matches as m
@@ -109,7 +112,7 @@ chosen as (
             s.cluster_name = m.cluster_name
             and s.day_on = m.day_on
             and s.node_uid = m.node_uid
-            and s.begin_at >= m.valid_from_at
+            and s.begin_at >= m.applies_from_at
     group by s.cluster_name, s.day_on, s.node_uid, s.begin_at, s.end_at
 )
 
@@ -129,5 +132,5 @@ left join matches as m
         and c.day_on = m.day_on
         and c.node_uid = m.node_uid
         and c.rank_number = m.rank_number
-        and c.begin_at >= m.valid_from_at
+        and c.begin_at >= m.applies_from_at
 group by all
