@@ -1,10 +1,9 @@
 """A mapping's fields as Polars expressions: text to instants, amounts and words.
 
-Each gives null where the table has none, and tells apart what could not be read. Which rows follow
-belongs to `table`.
+Each gives null where the table has none, and where what it has could not be read: that is told
+apart by whether something was `written`. Which rows follow belongs to `table`.
 """
 
-from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
@@ -19,8 +18,8 @@ from models.table import INSTANT
 
 PLACE = "line"
 """The column that numbers a table's rows as a reader counts them."""
-Bad = Callable[[pl.Expr], None]
-"""Takes an expression that is true where a value could not be read."""
+LATEST = 7_258_118_400_000_000
+"""What lies before 1970 or after 2200 is no time of a trace."""
 WORD = r"\{([^{}]+)\}"
 
 
@@ -87,22 +86,24 @@ def model(value: Value | None) -> pl.Expr:
     return word(value).map_elements(named, return_dtype=pl.String())
 
 
-def number(value: Value | None, default_unit: str, bad: Bad) -> pl.Expr:
-    """A field in our unit (thousandths, MiB), rounded; what is no number goes to `bad`."""
+def written(value: Value | None) -> pl.Expr:
+    """Whether the table says anything at all there."""
+    return word(value).is_not_null()
+
+
+def number(value: Value | None, default_unit: str) -> pl.Expr:
+    """A field in our unit (thousandths, MiB), rounded; GPUs that this would make 0 are null."""
     if value is None:
         return pl.lit(None, pl.Int64())
-    text = word(value)
-    factor = AMOUNTS[value.unit or default_unit]
-    amount = text.cast(pl.Float64(), strict=False)
-    is_number = amount.is_not_null() & amount.is_finite() & (amount.abs() < 1e12)
-    bad(text.is_not_null() & ~is_number.fill_null(False))
-    return pl.when(is_number).then(amount * factor).round().cast(pl.Int64())
+    amount = word(value).cast(pl.Float64(), strict=False) * AMOUNTS[value.unit or default_unit]
+    is_number = amount.is_finite() & (amount.abs() < 1e15)
+    if default_unit.endswith("gpu"):
+        is_number &= (amount == 0) | (amount.abs() >= 0.5)
+    return pl.when(is_number).then(amount).round().cast(pl.Int64())
 
 
-def moment(
-    value: Value | None, times: Times, dtype: Any, bad: Callable[[pl.Expr], None]
-) -> pl.Expr:
-    """A field as instants; what is no time goes to `bad`."""
+def moment(value: Value | None, times: Times, dtype: Any) -> pl.Expr:
+    """A field as instants."""
     if value is None:
         return pl.lit(None, INSTANT)
     if isinstance(dtype, pl.Datetime):
@@ -110,29 +111,23 @@ def moment(
         return _zoned(raw, times, dtype.time_zone)
     text = word(value)
     if times.epoch is None:
-        found = _clock(text, times)
-    else:
-        found = _from_number(text, value.unit or times.unit, instant(times.epoch, "UTC"))
-    bad(text.is_not_null() & found.is_null())
-    return found
+        return _clock(text, times)
+    return _from_number(text, value.unit or times.unit, instant(times.epoch, "UTC"))
 
 
 def _from_number(text: pl.Expr, unit: str, since: datetime) -> pl.Expr:
     factor = TIME_MICROS[unit]
     epoch = int(since.timestamp()) * 1_000_000
+
+    def is_time(count: pl.Expr) -> pl.Expr:
+        return count.is_between(-epoch / factor, (LATEST - epoch) / factor)
+
     exact = text.cast(pl.Int64(), strict=False)
-    rounded = text.cast(pl.Float64(), strict=False)
-    if factor >= 1:
-        limit = 2**61 // int(factor)
-        micros = pl.when(exact.abs() < limit).then(exact * int(factor))
-    else:
-        micros = exact // 1000
-    close = pl.when(rounded.is_finite() & (rounded.abs() * factor < 2**61)).then(
-        (rounded * factor).round().cast(pl.Int64(), strict=False)
-    )
-    total = pl.coalesce(micros, close) + epoch
-    # From 1970 to 2200: what lies outside is no time of a trace.
-    return pl.when(total.is_between(0, 7_258_118_400_000_000)).then(total).cast(INSTANT)
+    whole = exact * int(factor) if factor >= 1 else exact // 1000
+    count = pl.when(exact.is_null()).then(text).cast(pl.Float64(), strict=False)
+    close = (count * factor).round().cast(pl.Int64(), strict=False)
+    micros = pl.coalesce(pl.when(is_time(exact)).then(whole), pl.when(is_time(count)).then(close))
+    return (micros + epoch).cast(INSTANT)
 
 
 def _clock(text: pl.Expr, times: Times) -> pl.Expr:
@@ -142,22 +137,25 @@ def _clock(text: pl.Expr, times: Times) -> pl.Expr:
     naive = text.str.replace(r"Z$", "").str.to_datetime(
         times.format, time_unit="us", strict=False, ambiguous="null"
     )
-    return _zoned(naive, times, None)
+    is_utc = text.str.ends_with("Z")  # the text knows better than the mapping
+    return (
+        pl.when(is_utc)
+        .then(naive.dt.replace_time_zone("UTC"))
+        .otherwise(_zoned(naive, times, None))
+    )
 
 
 def _zoned(naive: pl.Expr, times: Times, zone: str | None) -> pl.Expr:
+    """Null for a clock time that was skipped, or came twice, as clocks were changed."""
     if zone is None:
-        naive = naive.dt.replace_time_zone(
-            times.zone or "UTC", ambiguous="earliest", non_existent="null"
-        )
+        zoned = times.zone or "UTC"
+        naive = naive.dt.replace_time_zone(zoned, ambiguous="null", non_existent="null")
     return naive.dt.convert_time_zone("UTC")
 
 
 def told(text: str | float, times: Times, where: Any) -> datetime:
     """One time of the mapping itself, written as the table writes its own."""
-    faults: list[pl.Expr] = []
-    field = moment(Value(constant=str(text)), times, pl.String(), faults.append)
-    found = pl.select(field).item()
+    found = pl.select(moment(Value(constant=str(text)), times, pl.String())).item()
     if found is None:
         raise ConfigError(where, [f"window: {text!r} is no time as `time` says"])
     return found

@@ -12,8 +12,8 @@ from models.raw import NOTICES
 
 MENDS = {
     "absurd_instant": "A time before 2000, after 2100 or after it was seen: check the clock.",
-    "absurd_quantity": "A number too large to be true: check the source.",
-    "bad_column_value": "The value does not fit the unit that the mapping names.",
+    "absurd_quantity": "Too much or too little to be true: check the source and its unit.",
+    "bad_column_value": "Not as the mapping says; a clock time that came twice or never is none.",
     "bad_hami_entry": "An annotation of HAMi that is cut off: record the object again.",
     "bad_instant": "Not an RFC 3339 instant: record with the API server's own times.",
     "bad_json": "The line is no JSON, perhaps cut off: record it again or delete it.",
@@ -21,6 +21,7 @@ MENDS = {
     "bad_quantity": "Not a quantity as Kubernetes writes it: check the source.",
     "bad_submission_time": "An annotation that is neither RFC 3339 nor epoch seconds.",
     "duplicate_line": "The same line twice: recorders overlapped; one was used.",
+    "duplicate_name": "Two nodes of one name at once, which pods go by: make it unique.",
     "duplicate_uid": "A pod or node that the table has already: make its id unique.",
     "file_broken": "The file ends in the middle: copy it again; what was readable was used.",
     "instant_without_zone": "A time without an offset: write it with Z or +02:00.",

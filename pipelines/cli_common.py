@@ -106,3 +106,5 @@ def answering() -> Iterator[None]:
     except BrokenPipeError:
         sys.stderr.close()
         raise typer.Exit(DONE) from None
+    except OSError as error:
+        stop(f"{error.filename or 'a file'}: {error.strerror or error}")

@@ -14,6 +14,7 @@ import typer
 from pipelines.cli_common import (
     DONE,
     REFUSED,
+    USAGE,
     answering,
     config_of,
     config_path,
@@ -51,8 +52,8 @@ def run(
 
 
 def worst(codes: Sequence[int]) -> int:
-    """The code to end with: a refusal is worse than an unreachable source."""
-    return REFUSED if REFUSED in codes else max(codes, default=DONE)
+    """The code to end with: the lower, the worse."""
+    return min((code for code in codes if code != DONE), default=DONE)
 
 
 def one(
@@ -65,6 +66,7 @@ def one(
 ) -> int:
     """Process one cluster and print what came of it; its exit code."""
     from lake.errors import LakeError
+    from models.config_errors import ConfigError
     from pipelines.process import process
 
     with progress(plain(cluster)) as step:
@@ -74,6 +76,9 @@ def one(
         except LakeError as error:
             typer.echo(plain(f"{cluster}: {error}"), err=True)
             return REFUSED
+        except ConfigError as error:  # of a mapping: the other clusters can do without it
+            typer.echo(plain(f"{cluster}: {error}"), err=True)
+            return USAGE
     tell(outcome)
     return outcome.exit_code
 
@@ -127,6 +132,8 @@ def tell(outcome: "Outcome") -> None:
             f"{outcome.row_count:,} rows read{refused}, all laws hold"
         )
     )
+    for text in outcome.notes:
+        typer.echo(plain(f"  note: {text}"))
     if outcome.rejected_count:
         typer.echo(
             '  why: gpuledger query "select reason_name, source_ref, rejected_count, example_text, '

@@ -3,6 +3,7 @@
 It only looks. What a run refuses is said by the run itself.
 """
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,6 +13,7 @@ import typer
 from pipelines.cli_common import (
     REFUSED,
     UNREACHABLE,
+    USAGE,
     answering,
     config_of,
     home_of,
@@ -44,7 +46,7 @@ def doctor(told: Path | None) -> None:
             findings += _configured(config)
             for cluster in config.clusters:
                 findings += _sources(config, cluster.name)
-            findings += _lake(home)
+            findings += [*_home(home), *_lake(home)]
     for finding in findings:
         sign = "ok  " if not finding.mend else ("FAIL" if finding.code else "note")
         typer.echo(plain(f"{sign}  {finding.what}"))
@@ -133,6 +135,14 @@ SIZES = """
     select count(*), coalesce(sum(installed_gpu_seconds)::double / 86400, 0)
     from mart.fleet_coverage
 """
+
+
+def _home(home: "Home") -> Iterator[Finding]:
+    """Whether the home can be written, or made where it is not there yet."""
+    there = next(path for path in (home.path, *home.path.parents) if path.exists())
+    if not (there.is_dir() and os.access(there, os.W_OK)):
+        mend = "let this user write there, or name another GPULEDGER_HOME"
+        yield Finding(f"{home.path} is no folder that can be written", mend, USAGE)
 
 
 def _lake(home: "Home") -> Iterator[Finding]:

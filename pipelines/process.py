@@ -20,8 +20,10 @@ from pipelines.collect import Refused, counts, gather, reachable, sources_of, wi
 from pipelines.compute import compute_table
 from pipelines.graph import order
 from pipelines.laws import broken
+from pipelines.notes import notes
 
 Progress = Callable[[str, int, int], None]
+NEEDED = "give Pods and Nodes, as `kubectl get -A -o json` prints them or as watch streams"
 
 
 @dataclass
@@ -38,6 +40,8 @@ class Outcome:
     counts: dict[str, int] = field(default_factory=dict)
     gpu_seconds: dict[str, Decimal] = field(default_factory=dict)
     error: str | None = None
+    notes: list[str] = field(default_factory=list)
+    """What was published, but is not to be overlooked."""
 
     @property
     def exit_code(self) -> int:
@@ -72,10 +76,10 @@ def process(
     report("reading sources", 0, total)
     try:
         outcome.window = widened(home, config, cluster, window, there)
-    except Unreadable as error:
-        outcome.error = str(error)
+    except (Unreadable, OSError) as error:
+        outcome.error = told(error)
     if outcome.error or outcome.window is None:
-        outcome.error = outcome.error or f"{cluster}: the sources know no pods or nodes"
+        outcome.error = outcome.error or f"{cluster}: the sources know no pods or nodes: {NEEDED}"
         return outcome
     run = Run(home, run_id or uuid4().hex[:12], outcome.window)
     try:
@@ -102,8 +106,8 @@ def _staged(
     report("collecting", 0, total)
     try:
         gathered = gather(run, config, sources)
-    except (Unreadable, Refused) as error:
-        outcome.error = str(error)
+    except (Unreadable, Refused, OSError) as error:
+        outcome.error = told(error)
         return
     outcome.row_count, outcome.rejected_count = gathered
     for number, name in enumerate(order()):
@@ -117,3 +121,11 @@ def _staged(
             "select state_name, sum(gpu_seconds) from mart.fleet_states group by all"
         ).fetchall()
     outcome.gpu_seconds = dict(rows)
+    outcome.notes = notes(run, is_priced=bool(config.prices))
+
+
+def told(error: Exception) -> str:
+    """Why a source cannot be read."""
+    if isinstance(error, OSError):
+        return f"{error.filename or error} cannot be read: {error.strerror}: let this user read it"
+    return str(error)

@@ -194,3 +194,10 @@ def test_an_end_that_was_heard_too_late_for_its_day_is_told_by_the_day_after():
     case.pod("p", "n", seen=7, bound_at=-HOUR, phase_name="Succeeded", finished_at=-1)
     assert case.ask("select outcome_name from core.attempts") == [("succeeded",)]
     assert case.ask("from core.holds") == []
+
+
+def test_a_notice_is_no_rejected_row():
+    case = Case()
+    case.add(raw.REJECTIONS, source_ref="a", is_row_lost=True, rejected_count=2)
+    case.add(raw.REJECTIONS, source_ref="b", is_row_lost=False, rejected_count=5)
+    assert case.ask("select rejected_count from mart.fleet_coverage") == [(2,)]
