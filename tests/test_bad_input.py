@@ -79,6 +79,8 @@ INSTALLED = "select sum(gpu_seconds) from core.ledger where cluster_name = '{0}'
 HELD = """select team_name, sum(gpu_seconds) from core.ledger where cluster_name = '{0}'
     and not starts_with(team_name, '__') group by all order by all"""
 
+HOURS_OF_B = """select distinct hour(hour_at) from core.ledger where cluster_name = '{0}'
+    and team_name = 'b'"""
 BY_NODE = """select node_uid, sum(gpu_seconds) from core.ledger where cluster_name = '{0}'
     group by all order by all"""
 UNBOOKED = """select reason_name, sum(gpu_seconds) from core.unbooked where cluster_name = '{0}'
@@ -230,7 +232,7 @@ CASES = {
         ),
         0,
         (),
-        {HELD: [("a", Decimal(4 * 3600)), ("b", Decimal(3600))]},
+        {HELD: [("a", Decimal(4 * 3600)), ("b", Decimal(3600))], HOURS_OF_B: [(10,)]},
     ),
     # Recordings.
     "a folder with nothing in it": Case(
