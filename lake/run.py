@@ -111,16 +111,16 @@ class Run:
         with self.connect() as con:
             return transaction(con, work)
 
-    def load(self, table: Table, begin_on: date | None = None, end_on: date | None = None) -> int:
+    def load(self, *tables: Table, begin_on: date | None = None, end_on: date | None = None) -> int:
         """Stage the lake's rows of the window, or of other days of its cluster; their number.
 
         They replace what is staged of those days. A table of which nothing else is staged is not
         published again.
         """
-        begin_on, end_on = begin_on or self.window.begin_on, end_on or self.window.end_on
-        rows = f"where {self._inside(begin_on, end_on)}" if table.is_daily else ""
+        inside = self._inside(begin_on, end_on)
 
-        def work() -> int:
+        def work(table: Table) -> int:
+            rows = f"where {inside}" if table.is_daily else ""
             con.execute(table.ddl(strict=False))
             is_untouched = self._is_loaded(con, table) or table.name not in _staged(con)
             con.execute(f"delete from {table.name} {rows}")
@@ -129,7 +129,7 @@ class Run:
             return _number(con, f"select count(*) from {table.name} {rows}")
 
         with self._staging.with_lake(read_only=True) as con:
-            return transaction(con, work)
+            return transaction(con, lambda: sum(work(table) for table in tables))
 
     def trim(self, table: Table) -> int:
         """Drop staged rows outside the window, such as a loaded day before; their number."""

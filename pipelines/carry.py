@@ -13,6 +13,7 @@ import duckdb
 import sql
 from lake.run import Run, mark_dirty
 from models.catalog import CATALOG
+from models.raw import COVERAGE
 from models.table import Table
 from models.window import midnight
 from pipelines.graph import needed_for, tables_read
@@ -50,10 +51,13 @@ def publish(run: Run) -> int:
 
 def _is_next_day_stale(run: Run) -> bool:
     next_on = run.window.end_on
-    tables = [CATALOG[name] for name in sql.CARRIES]
-    if not sum(run.load(table, next_on, next_on + timedelta(days=1)) for table in tables):
+    last_on, over_on = next_on - timedelta(days=1), next_on + timedelta(days=1)
+    is_there = run.load(COVERAGE, begin_on=next_on, end_on=over_on) > 0
+    run.trim(COVERAGE)
+    if not is_there:
         return False
-    last_on = next_on - timedelta(days=1)
+    tables = [CATALOG[name] for name in sql.CARRIES]
+    run.load(*tables, begin_on=next_on, end_on=over_on)
     with run.connect() as con, _scratch(con) as staged:
         is_stale = any(
             _differs(con, f"{staged}.{name}", CATALOG[name], next_on)

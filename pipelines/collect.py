@@ -113,13 +113,12 @@ def _stage(run: Run, config: Config, sources: Sequence[Any]) -> None:
         run.begin(CATALOG[name])
         run.append(CATALOG[name], frame)
     if not sources:
-        for table in DAILY:
-            run.load(table)
+        run.load(*DAILY)
         return
     day_before = run.window.begin_on - timedelta(days=1)
     for table in DAILY:
         run.begin(table)
-    loaded = sum(run.load(table, day_before, run.window.begin_on) for table in DAILY)
+    loaded = run.load(*DAILY, begin_on=day_before, end_on=run.window.begin_on)
     settings = settings_of(config, run.window.cluster)
     for source in sources:
         for batch in ALL[source.kind].collect(source, settings, run.window):

@@ -213,7 +213,7 @@ def test_the_day_before_can_be_loaded_and_is_not_published(home):
     before = stored(home, PODS)
 
     run = Run(home, "r2", window("a", 1))
-    assert run.load(PODS, day(0), day(1)) == 1
+    assert run.load(PODS, begin_on=day(0), end_on=day(1)) == 1
     run.append(PODS, rows(PODS, {"cluster_name": "a", "day_on": day(1)}))
     run.publish()
     assert stored(home, PODS).total() == 2
