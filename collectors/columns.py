@@ -4,8 +4,9 @@ Each gives null where the table has none, and where what it has could not be rea
 apart by whether something was `written`. Which rows follow belongs to `table`.
 """
 
-from datetime import datetime
+from datetime import date, datetime, time
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import polars as pl
 
@@ -153,8 +154,11 @@ def _zoned(naive: pl.Expr, times: Times, zone: str | None) -> pl.Expr:
     return naive.dt.convert_time_zone("UTC")
 
 
-def told(text: str | float, times: Times, where: Any) -> datetime:
-    """One time of the mapping itself, written as the table writes its own."""
+def told(text: str | float | date, times: Times, where: Any) -> datetime:
+    """One time of the mapping itself, written as the table writes its own, or as YAML does."""
+    if isinstance(text, date):
+        clock = text if isinstance(text, datetime) else datetime.combine(text, time())
+        return clock if clock.tzinfo else clock.replace(tzinfo=ZoneInfo(times.zone or "UTC"))
     found = pl.select(moment(Value(constant=str(text)), times, pl.String())).item()
     if found is None:
         raise ConfigError(where, [f"window: {text!r} is no time as `time` says"])

@@ -1,6 +1,12 @@
-"""How the dashboard is started: the command and its environment; starting it belongs to the CLI."""
+"""How the dashboard is started: the command, its environment, and what its process does first.
+
+When it is started belongs to the CLI, which runs this file by its path.
+"""
 
 import sys
+import threading
+import time
+from contextlib import suppress
 from pathlib import Path
 
 APP = Path(__file__).with_name("app.py")
@@ -23,9 +29,39 @@ def command(home: Path, port: int) -> list[str]:
     if not home.is_absolute():
         raise ValueError(f"the home {home} must be an absolute path")
     options = [f"--{name}={value}" for name, value in OPTIONS.items()]
-    return [sys.executable, "-m", "streamlit", "run", str(APP), f"--server.port={port}", *options]
+    # -P: the folder that it is started in may hold a `models` of its own.
+    python = [sys.executable, "-P", "-m", "dashboards.serve"]
+    return [*python, "run", str(APP), f"--server.port={port}", *options]
 
 
 def environment(home: Path) -> dict[str, str]:
     """What the command needs beside the environment that it inherits."""
     return {"GPULEDGER_HOME": str(home), "STREAMLIT_BROWSER_GATHER_USAGE_STATS": "false"}
+
+
+def warm() -> None:
+    """Load what pages need as soon as the server is up, so that no first visitor waits for it."""
+    from streamlit import runtime
+
+    while not runtime.exists():  # before that, Streamlit warns about every cache
+        time.sleep(0.05)
+    import plotly.graph_objects as go
+
+    from dashboards import charts, data, filters, headlines, tables, trust, waiting  # noqa: F401
+
+    go.Figure(go.Bar(x=[1], y=[1])).update_layout(template="gpuledger").to_json()
+    with suppress(data.LakeError):  # the pages will say so
+        if data.exists() and (found := data.snapshot()):
+            data.opened(found)
+
+
+def main() -> None:
+    """Serve: `python -m dashboards.serve run …`, as `streamlit` would be called."""
+    from streamlit.web import cli
+
+    threading.Thread(target=warm, daemon=True).start()
+    cli.main(prog_name="streamlit")
+
+
+if __name__ == "__main__":
+    main()

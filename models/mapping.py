@@ -3,6 +3,7 @@
 How such a table is read belongs to `collectors/table.py`.
 """
 
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any, Literal
 
@@ -85,8 +86,8 @@ class Times(Part):
 class Known(Part):
     """The known window of the trace, written as its times are."""
 
-    begins: int | float | str = Field(alias="from")
-    ends: int | float | str = Field(alias="to")
+    begins: int | float | str | datetime | date = Field(alias="from")
+    ends: int | float | str | datetime | date = Field(alias="to")
 
 
 class NodeColumns(Part):

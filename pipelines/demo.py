@@ -5,7 +5,6 @@ How the fleet behaves belongs in `simulator`; what a run does in `process`.
 
 import os
 import shutil
-import subprocess
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -107,15 +106,9 @@ def _totals(home: "Home", currency: str) -> None:
 
 def serve_dashboard(home: "Home", port: int) -> None:
     """Serve the lake's pages until Ctrl-C."""
-    from pipelines.up import dashboard
+    from pipelines.up import dashboard, supervise
 
     command, more = dashboard(home.path, port)
     typer.echo(f"\ndashboard: http://127.0.0.1:{port} (Ctrl-C ends it)")
-    process = subprocess.Popen(command, env={**os.environ, **more})
-    try:
-        code = process.wait()
-    except KeyboardInterrupt:
-        process.terminate()
-        process.wait()
-        code = 0
-    raise typer.Exit(1 if code else 0)
+    if supervise({"dashboard": command}, {**os.environ, **more}, home.path) is not None:
+        stop("the dashboard ended", 1)

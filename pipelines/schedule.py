@@ -45,7 +45,12 @@ def request(cluster: str, first: date, last: date, now: datetime) -> dg.RunReque
     )
 
 
-@dg.schedule(job=everything, cron_schedule="5 * * * *", execution_timezone=zone())
+@dg.schedule(
+    job=everything,
+    cron_schedule="5 * * * *",
+    execution_timezone=zone(),
+    default_status=dg.DefaultScheduleStatus.RUNNING,
+)
 def hourly(context: dg.ScheduleEvaluationContext, ledger: Ledger) -> list[dg.RunRequest]:
     """Today, for each cluster of the configuration."""
     now = context.scheduled_execution_time
@@ -56,7 +61,12 @@ def hourly(context: dg.ScheduleEvaluationContext, ledger: Ledger) -> list[dg.Run
     return [request(name, today, today, now) for name in names]
 
 
-@dg.schedule(job=everything, cron_schedule="35 2 * * *", execution_timezone=zone())
+@dg.schedule(
+    job=everything,
+    cron_schedule="35 2 * * *",
+    execution_timezone=zone(),
+    default_status=dg.DefaultScheduleStatus.RUNNING,
+)
 def nightly(context: dg.ScheduleEvaluationContext, ledger: Ledger) -> list[dg.RunRequest]:
     """The days that are still provisional, and those whose raw rows have changed since."""
     now = context.scheduled_execution_time

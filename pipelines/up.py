@@ -10,14 +10,22 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import typer
 
 from pipelines.cli_common import HOME_VARIABLE, answering, config_of, home_of, note, stop
 
 SERVE = Path(__file__).parents[1] / "dashboards" / "serve.py"
+MODULE = "pipelines.definitions"
 SETTINGS = "telemetry:\n  enabled: false\n"
+# What was switched off in the UI is remembered by the location's name, so it stays the same.
+WORKSPACE = "load_from: [{{grpc_server: {{socket: {socket}, location_name: gpuledger}}}}]\n"
+# One line for each asset, from each process that loads them: see [tool.pytest.ini_options].
+QUIET = "ignore:Parameter `backfill_policy`"
 GRACE_SECONDS = 10
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""What ends a command in a terminal, from outside, and with its terminal."""
 
 
 def dashboard(home: Path, port: int) -> tuple[list[str], dict[str, str]]:
@@ -27,7 +35,7 @@ def dashboard(home: Path, port: int) -> tuple[list[str], dict[str, str]]:
 
 
 def up(told: Path | None, port: int, dashboard_port: int) -> None:
-    """Start all three, wait, and end all of them when one ends or on Ctrl-C."""
+    """Start all of them, wait, and end all when one ends or on Ctrl-C."""
     with answering():
         config_path = config_of(told)[1]
         home = home_of(told)
@@ -43,30 +51,53 @@ def up(told: Path | None, port: int, dashboard_port: int) -> None:
         "DAGSTER_HOME": str(folder),
         HOME_VARIABLE: str(home.path),
         "GPULEDGER_CONFIG": str(config_path),
+        "PYTHONWARNINGS": ",".join(filter(None, (os.environ.get("PYTHONWARNINGS"), QUIET))),
     }
-    module = ["-m", "pipelines.definitions"]
-    ui = [sys.executable, "-m", "dagster_webserver", "-h", "127.0.0.1", "-p", str(port), *module]
-    daemon = [sys.executable, "-m", "dagster._daemon", "run", *module]
-    commands = {"Dagster UI": ui, "scheduler": daemon, "dashboard": pages}
-    note(f"Dagster UI http://127.0.0.1:{port}, dashboard http://127.0.0.1:{dashboard_port}")
-    ended = supervise(commands, environment)
+    python = [sys.executable, "-m"]
+    # A socket's path may have some hundred letters only, so it is not in the home.
+    with TemporaryDirectory(prefix="gpuledger-") as place:
+        socket, workspace = Path(place) / "code", Path(place) / "workspace.yaml"
+        # Left to itself, the scheduler would load the code anew every minute.
+        server = [*python, "dagster", "api", "grpc", "--socket", str(socket), "-m", MODULE]
+        workspace.write_text(WORKSPACE.format(socket=socket), encoding="utf-8")
+        code = ["-w", str(workspace)]
+        ui = [*python, "dagster_webserver", "-h", "127.0.0.1", "-p", str(port), *code]
+        daemon = [*python, "dagster._daemon", "run", *code]
+        commands = {"code server": server, "dashboard": pages, "Dagster UI": ui}
+        commands["scheduler"] = daemon
+        note(f"dashboard http://127.0.0.1:{dashboard_port}, Dagster UI http://127.0.0.1:{port}")
+        ended = supervise(commands, environment, folder, socket)
     if ended is not None:
         stop(f"the {ended} ended, so the others were ended too", 1)
 
 
-def supervise(commands: dict[str, list[str]], environment: dict[str, str]) -> str | None:
-    """Run the commands as one process group; the name of the first to end, None if interrupted."""
+def supervise(
+    commands: dict[str, list[str]],
+    environment: dict[str, str],
+    folder: Path,
+    awaited: Path | None = None,
+) -> str | None:
+    """Run the commands as one process group; the name of the first to end, None if interrupted.
+
+    They run in a folder of ours, for Dagster imports what it finds where it is started. `awaited`
+    is what the first of them must have made before the others can start.
+    """
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGTERM, interrupt)
+    before = {sign: signal.signal(sign, interrupt) for sign in ENDING}
     running: dict[str, subprocess.Popen[bytes]] = {}
     group = 0
     try:
         for name, command in commands.items():
-            running[name] = subprocess.Popen(command, env=environment, process_group=group)
-            group = group or running[name].pid
+            process = subprocess.Popen(command, env=environment, cwd=folder, process_group=group)
+            running[name] = process
+            group = group or process.pid
+            while awaited and not awaited.exists() and process.poll() is None:
+                time.sleep(0.1)
+            if process.poll() is not None:
+                return name
         while True:
             for name, process in running.items():
                 if process.poll() is not None:
@@ -75,14 +106,17 @@ def supervise(commands: dict[str, list[str]], environment: dict[str, str]) -> st
     except KeyboardInterrupt:
         return None
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for sign in ENDING:  # an impatient second Ctrl-C must not leave half of them running
+            signal.signal(sign, signal.SIG_IGN)
         _end(group, list(running.values()))
+        for sign, handler in before.items():
+            signal.signal(sign, handler)
         typer.echo("all ended", err=True)
 
 
 def _end(group: int, processes: list[subprocess.Popen[bytes]]) -> None:
     """End the group and all that it started."""
-    for sign in (signal.SIGTERM, signal.SIGKILL):
+    for sign in (signal.SIGTERM, signal.SIGKILL) if processes else ():
         try:
             os.killpg(group, sign)
         except (ProcessLookupError, PermissionError):

@@ -45,6 +45,9 @@ def site(tmp_path_factory) -> Iterator[str]:
     """The dashboard as the commands serve it, over the made-up lake; its address."""
     home, port = published_home(), free_port()
     log = tmp_path_factory.mktemp("site") / "log"
+    foreign = log.parent / "models" / "__init__.py"  # where it is started must not matter
+    foreign.parent.mkdir()
+    foreign.write_text("raise ImportError('a package of somebody else')")
     with log.open("wb") as out:
         process = subprocess.Popen(
             serve.command(home, port),

@@ -3,6 +3,7 @@
 from collections import Counter
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import polars as pl
 import pytest
@@ -164,6 +165,16 @@ def test_the_known_window_is_what_the_mapping_states(trace):
     rows = read(trace())["raw.coverage"]
     assert [row["day_on"].day for row in rows] == [1, 2, 3]
     assert {(row["coverage_name"], row["is_placed"]) for row in rows} == {("table", False)}
+
+
+@pytest.mark.parametrize(
+    "begin", [EPOCH, EPOCH.date(), datetime(2026, 3, 1, 9, tzinfo=ZoneInfo("Asia/Tokyo"))]
+)
+def test_a_window_of_clock_times_needs_no_quotes(begin, trace):
+    def clock(mapping):
+        mapping["time"], mapping["window"] = {"zone": "UTC"}, {"from": begin, "to": after(86_400)}
+
+    assert span(*trace(change=clock)) == (EPOCH, after(86_400))
 
 
 def test_pods_are_placed_where_a_column_names_their_node(trace):
