@@ -8,41 +8,33 @@ from dataclasses import dataclass
 import polars as pl
 
 from dashboards.data import Reading
-from sql import VIEWS
 
-SOURCE = "from mart.attempt_waits"
-NARROWED = """from (
-    from mart.attempt_waits
-    where
-        list_contains($clusters::varchar[], cluster_name)
-        and (len($teams::varchar[]) = 0 or list_contains($teams::varchar[], team_name))
-        and is_service = ($kind = 'services')
-        and ($kind <> 'jobs' or is_gpu)
-) as attempt_waits"""
-COHORT = f"""
+# An attempt has one row a day: those before the period are of attempts queued before it.
+COHORT = """
 with
 latest as (
     select *
-    {NARROWED}
-    where queued_on >= $begin_on and queued_on < $end_on
+    from mart.attempt_waits
+    where
+        queued_on >= $begin_on
+        and queued_on < $end_on
+        and day_on >= $begin_on
+        and list_contains($clusters::varchar[], cluster_name)
+        and (len($teams::varchar[]) = 0 or list_contains($teams::varchar[], team_name))
+        and ($kind = 'all' or is_service = ($kind = 'services'))
+        and ($kind <> 'jobs' or is_gpu)
     qualify row_number() over (partition by cluster_name, attempt_id order by day_on desc) = 1
 )
 """
-
-
-def narrowed(query: str) -> str:
-    """The view over the chosen clusters, teams and kind of attempts alone."""
-    if query.count(SOURCE) != 1:
-        raise ValueError("sql/view/queue_waits.sql must read mart.attempt_waits exactly once")
-    return query.replace(SOURCE, NARROWED)
-
-
-WAITS = f"""
-select *
-from (
-{narrowed(VIEWS["queue_waits"])}
+WAITS = """
+from queue_waits(
+    $begin_on,
+    $end_on,
+    clusters := $clusters::varchar[],
+    teams := case when len($teams::varchar[]) > 0 then $teams::varchar[] end,
+    kind := $kind,
+    wanted := $grouping
 )
-where grouping_name = $grouping
 """
 """Waits of one grouping: 'all', 'queue', 'team' or 'shape'."""
 
@@ -121,25 +113,36 @@ order by queue_wait_seconds
 )
 """Share not yet placed after each length of wait, as if nobody had left."""
 
-LONGEST = f"""
+LONGEST = """
+with
+latest as (
+    select
+        cluster_name,
+        max(day_on) as day_on
+    from mart.fleet_coverage
+    where list_contains($clusters::varchar[], cluster_name)
+    group by cluster_name
+)
+
 select
-    workload_name,
-    team_name,
-    queue_name,
-    gpu_shape_name,
+    w.workload_name,
+    w.team_name,
+    w.queue_name,
+    w.gpu_shape_name,
     -- Of an attempt without pods it is not known how many GPUs it asks for.
-    (nullif(asked_micro_gpu, 0) / 1000000)::double as gpu_count,
-    queued_at,
-    queue_wait_seconds,
-    case when asked_micro_gpu > 0 or not is_gpu then waited_gpu_seconds end as waited_gpu_seconds
-{NARROWED}
+    (nullif(w.asked_micro_gpu, 0) / 1000000)::double as gpu_share,
+    w.queued_at,
+    w.queue_wait_seconds,
+    case when w.asked_micro_gpu > 0 or not w.is_gpu then w.waited_gpu_seconds end
+        as waited_gpu_seconds
+from mart.attempt_waits as w
+inner join latest as l on w.cluster_name = l.cluster_name and w.day_on = l.day_on
 where
-    outcome_name = 'waiting'
-    and day_on = (
-        select max(c.day_on) from mart.fleet_coverage as c
-        where c.cluster_name = attempt_waits.cluster_name
-    )
-order by queue_wait_seconds desc, asked_micro_gpu desc, workload_name
+    w.outcome_name = 'waiting'
+    and (len($teams::varchar[]) = 0 or list_contains($teams::varchar[], w.team_name))
+    and ($kind = 'all' or w.is_service = ($kind = 'services'))
+    and ($kind <> 'jobs' or w.is_gpu)
+order by w.queue_wait_seconds desc, w.asked_micro_gpu desc, w.workload_name
 limit 100
 """
 """The attempts that wait as of each cluster's last published day."""

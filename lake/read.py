@@ -34,6 +34,8 @@ from models.catalog import CATALOG
 from models.table import Table
 
 PLATFORM = "platform"
+NARROWING = {"clusters": "null", "teams": "null", "kind": "'all'", "wanted": "null"}
+"""What a view of sql/view takes beside its period, and what it means where it is not told."""
 
 
 @dataclass(frozen=True)
@@ -254,8 +256,11 @@ class Door:
                 text = sql.VIEWS[name].strip().rstrip(";")
                 for parameter in ("begin_on", "end_on"):
                     text = text.replace(f"${parameter}", f"cast({parameter} as date)")
+                for parameter in NARROWING:
+                    text = text.replace(f"${parameter}", parameter)
+                narrowing = ", ".join(f"{key} := {value}" for key, value in NARROWING.items())
                 self._con.cursor().execute(
-                    f"create macro {name}(begin_on, end_on) as table\n{text}"
+                    f"create macro {name}(begin_on, end_on, {narrowing}) as table\n{text}"
                 )
                 self._brought.add(name)
 

@@ -22,4 +22,4 @@ CARRIES: dict[str, str] = {f"raw.{name}": text for name, text in _read("carry").
 """Raw table -> the SELECT of its CARRIED rows for the day after $day_on."""
 
 VIEWS: dict[str, str] = _read("view")
-"""Name -> the SELECT that answers for [$begin_on, $end_on)."""
+"""Name -> the SELECT that answers for [$begin_on, $end_on), narrowed by $clusters and the like."""

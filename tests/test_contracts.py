@@ -17,7 +17,8 @@ VIEWS = {QUEUE_WAITS.name: QUEUE_WAITS}
 COMPUTED = {**sql.QUERIES, **sql.VIEWS}
 CONTRACTS = {**CATALOG, **VIEWS}
 NUMBERS = (Kind.COUNT, Kind.DECIMAL, Kind.RATIO)
-PARAMETERS = {"zone": "UTC", "begin_on": "2026-01-01", "end_on": "2026-01-02"}
+PARAMETERS = {"zone": "UTC", "begin_on": "2026-01-01", "end_on": "2026-01-02",
+              "clusters": ["a"], "teams": None, "kind": "all", "wanted": None}  # fmt: skip
 ENDINGS = {Kind.INSTANT: "_at", Kind.DAY: "_on"}
 COLUMNS = [
     pytest.param(column, id=f"{table.name}.{column.name}")

@@ -2,11 +2,20 @@
 --
 -- Kaplan-Meier: the smallest t with S(t) <= 1 - p; at ties served counts before censored; where S
 -- stays above, the percentile is not reached. The tolerance only absorbs floating-point products.
+-- Clusters, teams and the wanted grouping not told (null) are all; the kinds are 'all', 'jobs' that ask for
+-- GPUs, and 'services'.
 with
 latest as (
     select *
     from mart.attempt_waits
-    where queued_on >= $begin_on and queued_on < $end_on
+    where
+        queued_on >= $begin_on
+        and queued_on < $end_on
+        and day_on >= $begin_on  -- no attempt is seen before it queues: spares older files
+        and ($clusters is null or list_contains($clusters::varchar[], cluster_name))
+        and ($teams is null or list_contains($teams::varchar[], team_name))
+        and ($kind = 'all' or is_service = ($kind = 'services'))
+        and ($kind <> 'jobs' or is_gpu)
     qualify row_number() over (partition by cluster_name, attempt_id order by day_on desc) = 1
 ),
 
@@ -36,7 +45,9 @@ sliced as (
                     as gpu_shape_name,
                 unnest(['all', 'gpu', 'queue', 'team', 'shape', 'each']) as grouping_name
         ) as s
-    where l.is_gpu or s.grouping_name <> 'gpu'
+    where
+        (l.is_gpu or s.grouping_name <> 'gpu')
+        and ($wanted is null or s.grouping_name = $wanted)
 ),
 
 counted as (
