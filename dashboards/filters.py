@@ -15,7 +15,8 @@ from dashboards.data import Period, Reading, Snapshot, answer
 from models.states import ROUNDING, UNALLOCATED, UNAVAILABLE, UNKNOWN
 
 PERIODS = {7: "7 days", 30: "30 days", 90: "90 days", None: "dates"}
-DEFAULT = 30
+USUAL, FIRST = 30, 7
+"""What is shown where nothing is chosen, and what it is in a lake's first month."""
 Value = TypeVar("Value")
 BIND = "query-params"
 
@@ -60,8 +61,12 @@ def chosen(snapshot: Snapshot) -> Reading | None:
     if known.is_empty():
         return None
     zone, currency = answer(snapshot, LAKE, {}).row(0)
+    [(whole,)] = known.select(
+        (pl.col("last_on").max() - pl.col("first_on").min()).dt.total_days()
+    ).rows()
+    usual = USUAL if whole + 1 >= USUAL else FIRST
     with st.container(horizontal=True, vertical_alignment="bottom", key="filters"):
-        days = choice("Period", PERIODS, "period", DEFAULT)
+        days = choice("Period", PERIODS, "period", usual)
         dates_place = st.empty()
         clusters = tuple(
             st.multiselect(

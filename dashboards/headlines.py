@@ -8,7 +8,7 @@ from typing import Literal
 import streamlit as st
 
 from dashboards.data import Reading
-from dashboards.figures import Number, change
+from dashboards.figures import Number, change, hours, percent, ratio
 
 Good = Literal["up", "down", "neither"]
 COLOURS: dict[Good, Literal["normal", "inverse", "off"]] = {
@@ -51,3 +51,21 @@ def headline(
             )
         if note:
             st.caption(note)
+
+
+def not_measured(
+    reading: Reading, unobserved: Number, held: Number, before: tuple[Number | None, Number | None]
+) -> None:
+    """Draw the share of what was held that nothing measures; `before` are the same two figures."""
+    share = ratio(unobserved, held)
+    headline(
+        reading,
+        "Not measured",
+        percent(share),
+        share,
+        ratio(*before),
+        good="down",
+        is_share=True,
+        note=hours(unobserved),
+        doc="Held, but nothing measures it: neither work nor waste is known of it.",
+    )

@@ -3,7 +3,7 @@
 How a figure is written as text belongs in `figures`; what is read belongs in `data`.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import plotly.graph_objects as go
@@ -110,21 +110,12 @@ def columns(
     specs: Iterable[Column],
     currency: str,
     labels: Mapping[str, str] | None = None,
-    written: Collection[str] = (),
 ) -> dict[str, Any]:
-    """Streamlit's column settings out of contracts: labels, units, formats, the doc as a tip.
-
-    `written` names the columns whose numbers have been written out as text already.
-    """
-    found: dict[str, Any] = {}
-    for spec in specs:
-        head = (labels or {}).get(spec.name) or label(spec, currency)
-        found[spec.name] = (
-            st.column_config.TextColumn(head, help=spec.doc, alignment="right")
-            if spec.name in written
-            else setting(spec, head)
-        )
-    return found
+    """Streamlit's column settings out of contracts: labels, units, formats, the doc as a tip."""
+    return {
+        spec.name: setting(spec, (labels or {}).get(spec.name) or label(spec, currency))
+        for spec in specs
+    }
 
 
 def setting(spec: Column, head: str) -> Any:
@@ -137,6 +128,10 @@ def setting(spec: Column, head: str) -> Any:
         return st.column_config.DateColumn(head, help=spec.doc, format="YYYY-MM-DD")
     if spec.name.endswith("gpu_seconds"):
         return st.column_config.NumberColumn(head, help=spec.doc, format="%,.1f")
+    if spec.name.endswith("_seconds"):  # as a clock: it sorts by length, which words do not
+        return st.column_config.NumberColumn(head, help=spec.doc, format="compact")
+    if spec.name.endswith("_share"):
+        return st.column_config.NumberColumn(head, help=spec.doc, format="localized")
     if spec.name.endswith("_ratio"):
         return st.column_config.NumberColumn(head, help=spec.doc, format="%.1f %%")
     unit = unit_of(spec.name)
@@ -146,11 +141,13 @@ def setting(spec: Column, head: str) -> Any:
 
 
 def displayed(frame: pl.DataFrame) -> pl.DataFrame:
-    """The frame as a table shows it: GPU-hours, shares in per cent, decimals as plain numbers."""
+    """The frame as a table shows it: GPU-hours, lengths of time, per cent, plain numbers."""
     changed = []
     for name, kind in frame.schema.items():
         if name.endswith("gpu_seconds"):
             changed.append(pl.col(name).cast(pl.Float64) / 3600)
+        elif name.endswith("_seconds"):
+            changed.append(pl.duration(seconds=pl.col(name).round()).alias(name))
         elif name.endswith("_ratio"):
             changed.append(pl.col(name) * 100)
         elif isinstance(kind, pl.Decimal):

@@ -87,14 +87,9 @@ def show(
     if title and caption:
         st.caption(caption)
     drawn = named(displayed(frame if shown is None else shown))
-    written = [
-        n
-        for n, kind in drawn.schema.items()
-        if kind == pl.String and frame.schema.get(n) not in (pl.String, None)
-    ]
     st.dataframe(
         drawn,
-        column_config=columns(specs, currency, labels, written),
+        column_config=columns(specs, currency, labels),
         column_order=[spec.name for spec in specs],
         hide_index=True,
         height="content" if frame.height <= MOST_AT_ONCE else HEIGHT,

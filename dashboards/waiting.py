@@ -125,6 +125,7 @@ latest as (
 )
 
 select
+    w.cluster_name,
     w.workload_name,
     w.team_name,
     w.queue_name,

@@ -4,6 +4,7 @@ How the fleet behaves belongs in `simulator`; what a run does in `process`.
 """
 
 import os
+import shlex
 import shutil
 import time
 from pathlib import Path
@@ -17,6 +18,14 @@ if TYPE_CHECKING:
     from lake.home import Home
 
 CLUSTERS = 2
+UV, UNDER_UV = "uv run", "UV_RUN_RECURSION_DEPTH"  # set for what `uv run` starts
+NEXT = (
+    "status",
+    'query "from mart.team_days order by team_cost desc limit 10"',
+    "explain mart.team_days team_cost team_name=research",
+    "init     # after `unset GPULEDGER_HOME`: then name your own sources in gpuledger.yaml",
+)
+"""What a newcomer may ask of the demo's lake, and then do."""
 TOTALS = """
     with totals as (
         select
@@ -61,11 +70,10 @@ def demo(*, serve: bool, seed: int, days: int, folder: Path | None, port: int) -
         _laws()
         _totals(home, config.lake.currency)
     typer.echo(f"\ntook {time.monotonic() - begun:.0f} s. Where to go next:")
-    typer.echo(f"  export GPULEDGER_HOME={home.path}")
-    typer.echo("  gpuledger status")
-    typer.echo('  gpuledger query "from mart.team_days order by team_cost desc limit 10"')
-    typer.echo("  gpuledger explain mart.team_days team_cost team_name=research")
-    typer.echo("  gpuledger init     # then name your own sources in gpuledger.yaml")
+    typer.echo(f"  export GPULEDGER_HOME={shlex.quote(str(home.path))}")
+    words = f"{UV} gpuledger" if UNDER_UV in os.environ else "gpuledger"
+    for line in NEXT:
+        typer.echo(f"  {words} {line}")
     if serve:
         serve_dashboard(home, port)
 

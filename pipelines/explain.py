@@ -109,7 +109,8 @@ def _explained(door: "Door", table: Table, column: Column, given: dict[str, str]
     if not count:
         stop(f"no row of {table.name} has {where}", REFUSED)
     typer.echo(plain(f"{table.name}.{column.name}: {column.doc}"))
-    typer.echo(plain(f"rows {count:,}, where {where}; {named(door)}"))
+    asked = ", ".join(f"{key}={value}" for key, value in given.items())
+    typer.echo(plain(f"rows {count:,} of {asked}; {named(door)}"))
     part = part_of(table, column)
     if table.name == "mart.fleet_waterfall":
         part = part and _of_step(door, where, part)

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import shlex
 from decimal import Decimal
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from lake.read import Door
 from models.config import load
 from pipelines import cli_read, starter
 from pipelines.cli import app
+from pipelines.demo import NEXT
 from simulator import build
 
 COST = "select sum(team_cost) as cost from mart.team_days where team_name = '{}'"
@@ -48,6 +50,11 @@ def test_demo_prints_laws_totals_and_where_to_go(tmp_path):
     assert answer.exit_code == 0, answer.output
     for words in ("time_is_conserved", "allocation ratio", "installed", "GPULEDGER_HOME="):
         assert words in answer.stdout
+    *asked, last = NEXT
+    assert last.startswith("init ")
+    for words in asked:
+        assert f"gpuledger {words}\n" in answer.stdout
+        assert call(*shlex.split(words), home=tmp_path / "demo").exit_code == 0, words
 
 
 def test_demo_leaves_a_real_lake_alone(lake):

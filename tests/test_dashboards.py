@@ -4,7 +4,7 @@ What only a browser shows (scrolling, console, the URL) is in test_dashboards_br
 """
 
 import sys
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import polars as pl
@@ -17,6 +17,7 @@ from lake.create import create
 from lake.home import Home
 from lake.read import Door
 from models.states import HELD_STATES, RESERVED, WASTE_STATES
+from tests import dashboard_data
 from tests.dashboard_data import BROKEN, HOSTILE_JOB, HOSTILE_TEAM, LAST, published_home
 
 APP = Path(__file__).parents[1] / "dashboards" / "app.py"
@@ -69,6 +70,19 @@ def test_a_page_says_its_snapshot_how_far_it_knows_and_its_coverage(monkeypatch,
         number = door.snapshot.number
     for said in (f"Snapshot {number}", "As of 2026-11-29", "Recorded", "Observed", "Priced"):
         assert said in words(app)
+
+
+@pytest.mark.parametrize(("silent_hours", "colour"), [(20, "gray"), (30, "orange")])
+def test_a_live_cluster_that_fell_silent_turns_as_of_amber(
+    silent_hours, colour, monkeypatch, tmp_path
+):
+    until = datetime.now(UTC).replace(microsecond=0) - timedelta(hours=silent_hours)
+    monkeypatch.setattr(dashboard_data, "KNOWN_UNTIL", until)
+    monkeypatch.setattr(dashboard_data, "LAST", until.date())
+    dashboard_data.publish(Home(tmp_path), 2)
+    said = words(opened(monkeypatch, tmp_path, "waits"))
+    assert f":{colour}-badge[As of {until:%Y-%m-%d %H:%M} UTC]" in said
+    assert "2 of 7 days published" in said, "in a lake's first month a week is what is shown"
 
 
 def test_a_stale_cluster_is_shown_with_since_when_and_why(monkeypatch):
@@ -160,6 +174,28 @@ def test_the_unserved_are_counted_apart(monkeypatch, kind):
     for row in table.to_dict("records"):
         unserved = row["left_count"] + row["still_waiting_count"]
         assert row["served_count"] + unserved == row["attempt_count"]
+
+
+def test_waits_are_lengths_of_time_that_a_table_can_sort(monkeypatch):
+    app = opened(monkeypatch, published_home(), "waits")
+    for table in (each.value for each in app.dataframe[1:]):  # the first is of the coverage
+        waits = [name for name in table.columns if name.endswith("_wait_seconds")]
+        assert {table[name].dtype.kind for name in waits} == {"m"}, "m: a difference of times"
+
+
+def test_the_waits_of_a_team_on_the_page_are_those_of_the_view_over_its_rows_alone(monkeypatch):
+    app = opened(monkeypatch, published_home(), "waits", team="vision", cluster="alpha")
+    wanted = Slice(app.session_state["reading"], "jobs")
+    found = wanted.waits("all").sort("method_name")
+    counts = asked(
+        "select count(distinct attempt_id) as attempt_count from mart.attempt_waits where is_gpu "
+        "and not is_service and team_name = 'vision' and cluster_name = 'alpha' "
+        "and queued_on between $first and $last"
+    )
+    assert found.filter(method_name="served")["attempt_count"][0] == counts["attempt_count"][0]
+    told = "$first, ($last + 1)::date, clusters := ['alpha'], teams := ['vision'], kind := 'jobs'"
+    view = asked(f"from queue_waits({told}) where grouping_name = 'all'").sort("method_name")
+    assert view.equals(found)
 
 
 def test_the_curve_passes_through_the_median_of_the_view(monkeypatch):

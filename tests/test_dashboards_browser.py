@@ -30,7 +30,8 @@ QUIET = [
 ]
 PAGES = {"": "Where did the GPU-hours", "who": "Who spent", "waits": "How long do jobs"}
 PATIENCE = 30_000
-# Below a page's own path, Streamlit's browser side first tries that path for its server.
+# The last part of a path may be a page, or where a proxy serves the whole: Streamlit's browser side
+# cannot know, and asks there first. Only its own server could tell it, and has no setting for it.
 OWN_DETOURS = ("/_stcore/health", "/_stcore/host-config")
 
 

@@ -15,7 +15,7 @@ from dashboards.style import LINE, MUTED, OUTCOME_COLOURS, draw
 from dashboards.tables import show
 from dashboards.waiting import BINS, CURVE, LONGEST, Slice
 from models.mart import ATTEMPT_WAITS, QUEUE_WAITS
-from models.table import Column
+from models.table import Column, Kind
 
 METHODS = {
     "submission_to_start": "Submission to start",
@@ -57,18 +57,8 @@ LABELS = {
     "queued_at": "waiting since",
     **{f"{q}_wait_seconds": q for q in QUANTILES},
 }
+CLOCK = "Waits are hours:minutes:seconds."
 TICKS = (1, 10, 60, 600, 3600, 6 * 3600, 86_400, 7 * 86_400, 30 * 86_400)
-
-
-def in_words(rows: pl.DataFrame) -> pl.DataFrame:
-    """The waits of a table as lengths of time; a missing one says which of the two it is."""
-    written: dict[str, list[str]] = {}
-    for name in (c for c in rows.columns if c.endswith("_seconds") and "gpu" not in c):
-        written[name] = [
-            missing(row, name) if row[name] is None else duration(row[name])
-            for row in rows.iter_rows(named=True)
-        ]
-    return rows.with_columns(pl.Series(k, v, dtype=pl.String) for k, v in written.items())
 
 
 def missing(row: dict, name: str) -> str:
@@ -147,14 +137,14 @@ def methods(reading: Reading, rows: pl.DataFrame) -> None:
     """The three ways side by side."""
     order = pl.col("method_name").replace_strict({m: n for n, m in enumerate(METHODS)})
     rows = rows.sort(order)
-    shown = in_words(rows).with_columns(pl.col("method_name").replace(METHODS))
+    shown = rows.with_columns(pl.col("method_name").replace(METHODS))
     show(
         rows,
         (QUEUE_WAITS.column("method_name"), *TABLE[:-1], QUEUE_WAITS.column("max_wait_seconds")),
         name=reading.file("waits"),
         key="methods",
         title="How long, counted three ways?",
-        caption=f"Attempts queued {reading.period}, followed as far as this snapshot knows.",
+        caption=f"Attempts queued {reading.period}, as far as this snapshot knows. {CLOCK}",
         labels=LABELS,
         shown=shown,
     )
@@ -162,8 +152,8 @@ def methods(reading: Reading, rows: pl.DataFrame) -> None:
         for name, text in MEANINGS.items():
             st.markdown(f"**{METHODS[name]}** — {text}")
         st.markdown(
-            "*Not reached*: so many left or still wait that the share was never served. "
-            "*Under 100*: too few for a 99th percentile."
+            "Where a percentile is missing, none was served, so many left or still wait that the "
+            "share was never served, or fewer than 100 are too few for a 99th percentile."
         )
 
 
@@ -256,9 +246,8 @@ def breakdown(reading: Reading, wanted: Slice) -> None:
         (QUEUE_WAITS.column(by), *TABLE),
         name=reading.file(f"waits-by-{by}"),
         key="by-wait",
-        caption=f"{MEANINGS[method]} Ordered by the GPU-hours waited for.",
+        caption=f"{MEANINGS[method]} Ordered by the GPU-hours waited for. {CLOCK}",
         labels={**LABELS, by: BY[by]},
-        shown=in_words(rows),
     )
 
 
@@ -281,18 +270,17 @@ def waiting_now(reading: Reading, wanted: Slice) -> None:
             "waited_gpu_seconds",
         )
     ]
-    specs.insert(
-        4, Column("gpu_count", ATTEMPT_WAITS.column("asked_micro_gpu").kind, "GPUs asked for.")
-    )
+    if len(reading.clusters) > 1:
+        specs.insert(0, ATTEMPT_WAITS.column("cluster_name"))
+    specs.insert(-3, Column("gpu_share", Kind.RATIO, "GPUs asked for, parts of one too."))
     show(
         rows,
         specs,
         name=reading.file("waiting-now"),
         key="waiting",
         title="Who is waiting now?",
-        caption="As of the snapshot, whenever they were queued; the 100 that wait longest.",
-        labels={**LABELS, "gpu_count": "GPUs"},
-        shown=in_words(rows),
+        caption=f"As of the snapshot, whenever they were queued; the 100 longest. {CLOCK}",
+        labels={**LABELS, "gpu_share": "GPUs"},
     )
 
 

@@ -9,7 +9,7 @@ import streamlit as st
 from dashboards.charts import days_chart, waterfall
 from dashboards.data import Reading
 from dashboards.figures import hours, money, percent, ratio
-from dashboards.headlines import headline
+from dashboards.headlines import headline, not_measured
 from dashboards.trust import caution
 from dashboards.words import WASTE
 
@@ -121,20 +121,12 @@ def held_by(reading: Reading, unit: str) -> None:
             doc=f"{WASTE}.",
         )
     with fourth:
-        share = ratio(now["unobserved_gpu_seconds"], held)
-        headline(
-            reading,
-            "Not measured",
-            percent(share),
-            share,
-            ratio(earlier["unobserved_gpu_seconds"], earlier["gpu_seconds"]),
-            good="down",
-            is_share=True,
-            note=hours(now["unobserved_gpu_seconds"]),
-            doc="Held, but nothing measures it: neither work nor waste is known.",
-        )
+        earlier_share = (earlier["unobserved_gpu_seconds"], earlier["gpu_seconds"])
+        not_measured(reading, now["unobserved_gpu_seconds"], held, earlier_share)
     caution(held - now["unobserved_gpu_seconds"], held)
     st.subheader("What became of what they held?")
+    if unit == "money":
+        st.caption("In GPU-hours: of a single team, the money of each step is not known.")
     waterfall(steps(now), "hours", reading.currency)
     st.subheader("How did it go day by day?")
     is_money = unit == "money"

@@ -11,7 +11,7 @@ import streamlit as st
 from dashboards.charts import OTHER_TEAMS, days_chart, series_colour
 from dashboards.data import Reading
 from dashboards.figures import hours, money, percent, ratio
-from dashboards.headlines import headline
+from dashboards.headlines import headline, not_measured
 from dashboards.style import SERIES
 from dashboards.tables import priced_only, show
 from dashboards.trust import caution
@@ -59,6 +59,7 @@ order by day_on, shown_name
 """
 WORKLOADS = """
 select
+    cluster_name,
     team_name,
     namespace_name,
     arg_max(workload_name, day_on) as workload_name,
@@ -96,7 +97,7 @@ TEAM_COLUMNS = (
 )
 RESERVED_COLUMNS = (
     Column("meaning_text", Kind.TEXT, "What the holder stands for."),
-    TEAM_DAYS.column("team_name"),
+    Column("holder_name", Kind.TEXT, "What it is called in the ledger and in CSV files."),
     TEAM_DAYS.column("gpu_seconds"),
     TEAM_DAYS.column("team_cost"),
     PARTS[2],
@@ -105,6 +106,7 @@ WORKLOAD_COLUMNS = (
     *(
         WORKLOAD_DAYS.column(n)
         for n in (
+            "cluster_name",
             "team_name",
             "namespace_name",
             "workload_name",
@@ -175,18 +177,8 @@ def headlines(reading: Reading, now: pl.DataFrame, before: pl.DataFrame) -> None
             doc=f"Cost of {WASTE}. It is price x time, not money that would be saved.",
         )
     with places[3]:
-        share = ratio(sums["unobserved_gpu_seconds"], held)
-        headline(
-            reading,
-            "Not measured",
-            percent(share),
-            share,
-            ratio(old["unobserved_gpu_seconds"], old["gpu_seconds"]),
-            good="down",
-            is_share=True,
-            note=hours(sums["unobserved_gpu_seconds"]),
-            doc="Held, but nothing measures it: neither work nor waste is known of it.",
-        )
+        earlier = (old["unobserved_gpu_seconds"], old["gpu_seconds"])
+        not_measured(reading, sums["unobserved_gpu_seconds"], held, earlier)
     caution(held - sums["unobserved_gpu_seconds"], held)
 
 
@@ -229,6 +221,7 @@ def reserved(reading: Reading, rows: pl.DataFrame) -> None:
     show(
         found,
         RESERVED_COLUMNS,
+        shown=found.with_columns(holder_name="team_name"),
         name=reading.file("no-team"),
         key="reserved",
         title="What did no team hold?",
@@ -238,7 +231,7 @@ def reserved(reading: Reading, rows: pl.DataFrame) -> None:
         labels={
             **SHARES,
             "meaning_text": "held by",
-            "team_name": "holder in the ledger",
+            "holder_name": "in the ledger",
             "team_cost": f"cost, {reading.currency}",
         },
     )
@@ -252,7 +245,8 @@ def workloads(reading: Reading, teams: pl.DataFrame) -> None:
         caption = "The 25 most expensive. A team's own list opens from its row above."
     else:
         caption = f"By cost; at most {MOST_WORKLOADS}."
-    columns = [c for c in WORKLOAD_COLUMNS if c.name != "team_name" or len(reading.teams) != 1]
+    said = {"cluster_name": len(reading.clusters) == 1, "team_name": len(reading.teams) == 1}
+    columns = [column for column in WORKLOAD_COLUMNS if not said.get(column.name)]
     show(
         rows,
         columns,
