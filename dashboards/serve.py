@@ -5,7 +5,6 @@ When it is started belongs to the CLI, which runs this file by its path.
 
 import sys
 import threading
-import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -39,12 +38,13 @@ def environment(home: Path) -> dict[str, str]:
     return {"GPULEDGER_HOME": str(home), "STREAMLIT_BROWSER_GATHER_USAGE_STATS": "false"}
 
 
-def warm() -> None:
+def warm(over: threading.Event) -> None:
     """Load what pages need as soon as the server is up, so that no first visitor waits for it."""
     from streamlit import runtime
 
     while not runtime.exists():  # before that, Streamlit warns about every cache
-        time.sleep(0.05)
+        if over.wait(0.05):
+            return
     import plotly.graph_objects as go
 
     from dashboards import charts, data, filters, headlines, tables, trust, waiting  # noqa: F401
@@ -59,8 +59,12 @@ def main() -> None:
     """Serve: `python -m dashboards.serve run …`, as `streamlit` would be called."""
     from streamlit.web import cli
 
-    threading.Thread(target=warm, daemon=True).start()
-    cli.main(prog_name="streamlit")
+    over = threading.Event()
+    threading.Thread(target=warm, args=[over]).start()  # no daemon: cut short, it would abort
+    try:
+        cli.main(prog_name="streamlit")
+    finally:
+        over.set()
 
 
 if __name__ == "__main__":
