@@ -284,9 +284,9 @@ def _vanished(lines: list[Seen]) -> dict[tuple[str, str], float]:
 
 
 @st.composite
-def fleets(draw: Any) -> Fleet:
-    """A fleet of at most three nodes and five pods, recorded for up to two and a half days."""
-    end = draw(st.sampled_from([5000.25, 20_000, 90_000, 150_000.5]))
+def fleets(draw: Any, days: int = 1) -> Fleet:
+    """A fleet of at most three nodes and five pods, recorded for at least so many days."""
+    end = draw(st.sampled_from([5000.25, 20_000, 90_000, 150_000.5][{1: 0, 2: 2, 3: 3}[days] :]))
     nodes, pods = draw(st.sampled_from([2, 1, 3, 0])), draw(st.integers(0, 5))
     lines = {
         "Node": [line for n in range(nodes) for line in draw(node_lives(n, end))],

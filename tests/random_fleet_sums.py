@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfo
 from tests.random_fleet import A100, START, Fleet, Seen
 
 ORIGIN = int(START.timestamp())
+ABSENT = "__not_in_cluster__/a100-80gb"
 Span = tuple[int, int]
 Hour = tuple[str, int, int | None]
 """Node, begin of the hour, price (None where there is none)."""
@@ -106,8 +107,8 @@ def _nodes(fleet: Fleet, found: Sums, day: date) -> None:
         begins, ends = cut((second(row["from"]), span[1]), span)
         if begins < ends:
             owned += [(begins, row["count"]), (ends, -row["count"])]
-            found.installed[day, f"__not_in_cluster__/{A100}"] = _above_nothing(owned)
-            found.models[f"__not_in_cluster__/{A100}"] = A100
+            found.installed[day, ABSENT] = _above_nothing(owned)
+            found.models[ABSENT] = A100
 
 
 def _above_nothing(steps: list[tuple[int, int]]) -> list[tuple[Span, int]]:
