@@ -1,0 +1,139 @@
+"""A whole run, from its sources to a published snapshot: killed at any instant, or breaking a law.
+
+What a publisher alone does when killed is in test_lake_processes.py; what Dagster makes of a broken
+law in test_dagster.py.
+"""
+
+import random
+import sys
+import time
+from datetime import timedelta
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+from typer.testing import CliRunner
+
+import dashboards
+from lake.home import Home
+from lake.read import Door
+from models.catalog import CATALOG
+from models.config import load
+from models.window import Window
+from pipelines import laws
+from pipelines.cli import app
+from pipelines.laws import Law
+from pipelines.process import Outcome, process
+from simulator import build
+from tests.test_lake_processes import killed, started
+
+APP = Path(dashboards.__file__).parent / "app.py"
+SETS = {name: table for name, table in CATALOG.items() if table.layer != "meta"}
+NOT_ALPHA = Law(
+    "alpha_holds_nothing",
+    "core.ledger",
+    "A law that one cluster breaks.",
+    "select count(*) from core.ledger where cluster_name = 'alpha' and hold_id is not null",
+)
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory) -> Path:
+    return build(tmp_path_factory.mktemp("fleet"), seed=3, clusters=2, days=2, size="tiny")
+
+
+def first_day(outcome: Outcome) -> Window:
+    assert outcome.window
+    begin = outcome.window.begin_on
+    return Window(outcome.window.cluster, begin, begin + timedelta(days=1), outcome.window.zone)
+
+
+def content(home: Home, *, cluster: str | None = None, snapshot: int | None = None):
+    """All rows of all tables, or those of a cluster."""
+    found = {}
+    with Door(home, snapshot, clusters=cluster and [cluster]) as door:
+        for name in SETS:
+            found[name] = door.query(f"select * from {name} order by all").fetchall()
+    return found
+
+
+def run_whole(home: Path, config: Path, told: Connection) -> None:
+    loaded = load(config)
+    told.send("ready")
+    outcome = process(Home(home), loaded, "alpha")
+    assert outcome.exit_code == 0
+
+
+@pytest.mark.long
+def test_after_a_kill_at_any_instant_of_a_run_the_next_one_gives_the_same_tables(
+    fleet, tmp_path, full_size
+):
+    config, chance = load(fleet), random.Random(20261130)
+    undisturbed, home = Home(tmp_path / "undisturbed"), Home(tmp_path / "home")
+    begun = time.monotonic()
+    outcome = process(undisturbed, config, "alpha")
+    lasts = time.monotonic() - begun
+    after = content(undisturbed)
+    assert process(home, config, "alpha", first_day(outcome)).exit_code == 0
+    before = content(home)
+    assert before != after
+
+    turns = 30 if full_size else 3
+    for turn in range(turns):  # each in its part of a run, so that no part is left out
+        child, told = started(run_whole, home.path, fleet)
+        assert told.recv() == "ready"
+        time.sleep(lasts * (turn + chance.random()) / turns)
+        killed(child)
+        assert content(home) in (before, after)  # one whole publication, the old or the new
+
+    assert process(home, config, "alpha").exit_code == 0
+    assert content(home) == after
+    assert [path.name for path in home.runs.iterdir()] == ["sweep.lock"]
+
+
+def test_a_cluster_that_breaks_a_law_keeps_its_figures_while_another_publishes(
+    fleet, tmp_path, monkeypatch
+):
+    config, home = load(fleet), Home(tmp_path / "home")
+    whole = process(Home(tmp_path / "whole"), config, "alpha")
+    good = process(home, config, "alpha", first_day(whole))
+    previous = content(home, cluster="alpha")
+    assert previous != content(Home(tmp_path / "whole"), cluster="alpha")
+    beside: list[Outcome] = []
+
+    def publish_beta(step: str, done: int, total: int) -> None:
+        if step == "checking the laws":
+            beside.append(process(home, config, "beta"))
+
+    monkeypatch.setattr(laws, "LAWS", (*laws.LAWS, NOT_ALPHA))
+    broken = process(home, config, "alpha", progress=publish_beta)
+    [beta] = beside
+    assert (broken.snapshot, broken.exit_code) == (None, 1)
+    assert good.snapshot and beta.snapshot and beta.snapshot > good.snapshot
+
+    assert content(home, cluster="alpha") == previous
+    with Door(home) as door:
+        assert door.snapshot.number == beta.snapshot
+        assert door.query("select 1 from core.ledger where cluster_name = 'beta'").fetchall()
+        [stale] = door.stale().to_dicts()
+    assert stale["cluster_name"] == "alpha"
+    assert NOT_ALPHA.name in stale["error_text"]
+
+    monkeypatch.setenv("GPULEDGER_CONFIG", str(fleet))
+    monkeypatch.setenv("GPULEDGER_HOME", str(home.path))
+    said = CliRunner().invoke(app, ["status"]).stdout
+    since = f"{stale['stale_since_at']:%Y-%m-%dT%H:%M:%SZ}"
+    assert f"stale      alpha since {since}: {NOT_ALPHA.name}" in said
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])  # AppTest puts a page there
+    page = AppTest.from_file(str(APP), default_timeout=120).run()
+    [line] = [text.value for text in page.text]
+    assert line.startswith(f"alpha, since {stale['stale_since_at']:%Y-%m-%d %H:%M}")
+    assert NOT_ALPHA.name in line
+
+    # Mended, it publishes the rows that it would always have had.
+    monkeypatch.setattr(laws, "LAWS", laws.LAWS[:-1])
+    assert process(home, config, "alpha").exit_code == 0
+    assert content(home, cluster="alpha") == content(Home(tmp_path / "whole"), cluster="alpha")
+    with Door(home) as door:
+        assert door.stale().is_empty()
