@@ -20,6 +20,11 @@ Span = tuple[int, int]
 """Begin and end, in microseconds since 1970."""
 
 
+ROOM = 100_000_000
+"""Sequence numbers are the day's microseconds times this, for lines may lie in any order in a file;
+among what was observed at once, lines count in the lower half and what vanished in the upper."""
+
+
 class Gap(NamedTuple):
     """A gap of a stream: from the last line before a list to that list."""
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import Any
 
-from collectors.coverage import Days, Gap, micros_of
+from collectors.coverage import ROOM, Days, Gap, micros_of
 from models.window import midnight
 
 LATE_SECONDS = 3600
@@ -57,6 +57,7 @@ class Late:
         news = [i for i in instants if self.begin <= i < min(begin, self.end) and i not in told]
         earlier = Days(self.zone)
         for day in sorted({earlier.of(instant) for instant in news} - {today}):
+            earlier.of(micros_of(midnight(day, self.zone)))
             over = micros_of(midnight(day + timedelta(days=1), self.zone))
             if created < over and observed < self._until(over):
                 known = {c: row[c] for c in self.columns if row[c] is not None and row[c] < over}
@@ -69,7 +70,13 @@ class Late:
                     | dict.fromkeys(self.columns)
                     | known
                     | unseen
-                    | {"day_on": day, "observed_at": over, "change_name": "HEARD"}
+                    | {
+                        "day_on": day,
+                        "sequence_number": (over - earlier.begin + 1) * ROOM
+                        + row["sequence_number"] % ROOM,
+                        "observed_at": over,
+                        "change_name": "HEARD",
+                    }
                 )
 
     def _until(self, over: int) -> int:

@@ -16,6 +16,7 @@ import orjson
 
 from collectors.batches import Rows
 from collectors.coverage import (
+    ROOM,
     Days,
     Gap,
     Record,
@@ -35,8 +36,6 @@ from collectors.source import Batch, Settings, Unusable, Version
 from collectors.streams import KINDS, Line, Listed, Refused, Survey, lines, listed, survey
 from models.window import Window, midnight
 
-SPACING = 1_000_000
-"""Sequence numbers count lines in steps of this: there is room before and between for others."""
 EARLIEST = 0
 
 
@@ -196,7 +195,12 @@ def _first_kind(folder: Folder, name: str) -> str:
     return next(kind for kind in KINDS if name in folder.streams.get(kind, {}))
 
 
-def _version(event: Event, sequence: int, days: Days) -> Version:
+def _sequence(observed: int, number: int, days: Days) -> int:
+    days.of(observed)
+    return (observed - days.begin + 1) * ROOM + number
+
+
+def _version(event: Event, number: int, days: Days) -> Version:
     item = event.raw
     if isinstance(item, bytes):
         try:
@@ -204,6 +208,7 @@ def _version(event: Event, sequence: int, days: Days) -> Version:
         except (orjson.JSONDecodeError, KeyError, TypeError):
             raise Unusable("bad_json", item[:120].decode("utf-8", "replace")) from None
     place = f"{event.file}:{event.number}"
+    sequence = _sequence(event.observed, number % (ROOM // 2), days)
     return Version(sequence, event.observed, days.of(event.observed), event.change, place, item)
 
 
@@ -254,20 +259,20 @@ class _Reader:
 
     def batches(self) -> Iterator[Batch]:
         """The rows of the kind's table."""
-        sequence, gap, listing = 0, None, []
+        number, gap, listing = 0, None, []
         for event in _events(self.folder, self.kind):
             if isinstance(event, Refused):
                 self._refuse(event.after, event.example.split(":", 1)[0], event)
                 continue
-            sequence += SPACING
+            number += 1
             if gap and not (event.file == gap.file and event.number <= gap.last_line):
                 yield from self._after_gap(gap, listing)
                 gap, listing = None, []
             gap = self.gaps.get((event.file, event.number), gap)
             if gap:
-                listing.append((sequence, event))
+                listing.append((number, event))
             else:
-                self._take(sequence, event)
+                self._take(number, event)
                 yield from self.rows.full()
         if gap:
             yield from self._after_gap(gap, listing)
@@ -279,7 +284,7 @@ class _Reader:
         if self.begin <= when < self.end:
             self.rejections.add(self.days.of(when), file, refused.reason, refused.example)
 
-    def _take(self, sequence: int, event: Event) -> None:
+    def _take(self, number: int, event: Event) -> None:
         """One version: a row if it lies in the window, and its news of days before."""
         if event.change in ("BOOKMARK", "ERROR"):
             return
@@ -288,7 +293,7 @@ class _Reader:
         is_inside = self.begin <= event.observed < self.end
         if not (is_inside or (self.late and self.end <= event.observed < self.late.until)):
             return
-        row = self._row(sequence, event, is_inside)
+        row = self._row(number, event, is_inside)
         if row is None:
             return
         if is_inside:
@@ -313,7 +318,7 @@ class _Reader:
         except (Unusable, KeyError, TypeError, AttributeError):
             return None  # refused where it is parsed
 
-    def _row(self, sequence: int, event: Event, is_noted: bool) -> dict[str, Any] | None:
+    def _row(self, number: int, event: Event, is_noted: bool) -> dict[str, Any] | None:
         """A version's row; what cannot be used is noted on its own day."""
         day = self.days.of(event.observed)
 
@@ -322,7 +327,7 @@ class _Reader:
                 self.rejections.add(day, event.file, reason, example)
 
         try:
-            return self.parse(_version(event, sequence, self.days), self.settings, note)
+            return self.parse(_version(event, number, self.days), self.settings, note)
         except Unusable as error:
             note(error.reason, f"{event.file}:{event.number} {error.example}")
             return None
@@ -332,20 +337,21 @@ class _Reader:
         there = {self._uid(event) for _, event in listing}
         gone = [uid for uid in self.alive if uid not in there]
         place = f"{gap.file}:{gap.first_line} lacks it"
-        first = listing[0][0] - SPACING
-        for number, uid in enumerate(gone, 1):
+        for number, uid in enumerate(gone, listing[0][0]):
             event = self.alive.pop(uid)
             if self.begin <= gap.begin < self.end:
-                self._add_gone(first + number, event, gap.begin, place)
+                self._add_gone(number, event, gap.begin, place)
                 yield from self.rows.full()
-        for sequence, event in listing:
-            self._take(sequence, event)
+        for number, event in listing:
+            self._take(number, event)
             yield from self.rows.full()
 
-    def _add_gone(self, sequence: int, event: Event, at: int, place: str) -> None:
+    def _add_gone(self, number: int, event: Event, at: int, place: str) -> None:
+        half = ROOM // 2
         try:
-            version = _version(event, sequence, self.days)
+            version = _version(event, 0, self.days)
             version = version._replace(
+                sequence=_sequence(at, half + number % half, self.days),
                 observed=at,
                 day=self.days.of(at),
                 change="DELETED",
@@ -366,13 +372,11 @@ class _Reader:
             return
         first, last = (self.days.of(at) for at in record.span)
         earlier = Window(self.settings.cluster, first, last, self.settings.zone)
-        sequence = 0
-        for event in _events(self.folder, self.kind):
+        for number, event in enumerate(_events(self.folder, self.kind)):
             if isinstance(event, Refused):
                 continue
-            sequence += SPACING
             try:
-                row = self.parse(_version(event, sequence, self.days), self.settings)
+                row = self.parse(_version(event, number, self.days), self.settings)
             except Unusable:
                 continue  # it was refused on the list's own day
             for day in earlier.days():

@@ -156,6 +156,14 @@ def test_a_second_list_ends_a_gap_and_what_it_lacks_was_deleted_at_the_gap_s_beg
     assert covered(found)[1] == ("recorder_gap", moment("10:20:00"), moment("10:30:00"))
 
 
+def test_versions_count_in_the_order_in_which_they_were_observed_wherever_they_stand(folder):
+    clocks = ("10:00:00", "12:00:00", "11:00:00", "10:30:00")
+    files = WATCHED | {"pods__jsonl__gz": [line(c, "MODIFIED", a_pod("a")) for c in clocks]}
+    rows = read(folder(**files))["raw.pod_versions"]
+    rows.sort(key=lambda row: row["sequence_number"])
+    assert [row["observed_at"] for row in rows] == [moment(c) for c in sorted(clocks)]
+
+
 def test_a_file_that_goes_on_after_another_leaves_a_gap_between_them(folder):
     files = GAPPED | {
         "pods__jsonl": GAPPED["pods__jsonl"][:4],

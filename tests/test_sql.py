@@ -88,6 +88,12 @@ def test_a_reused_node_name_is_another_node():
     assert case.ask("select sum(gpu_seconds) from core.ledger") == [(600 + 2400,)]
 
 
+def test_a_node_that_is_known_by_its_deletion_alone_was_there_until_then():
+    case = Case()
+    case.node("n", gpus=2, seen=600, change_name="DELETED")
+    assert case.ledger() == {("__unallocated__", "unallocated", "no_demand"): (1200, None)}
+
+
 def test_what_is_cordoned_and_not_held_is_unavailable():
     case = Case()
     case.node("n", gpus=2, is_cordoned=True)

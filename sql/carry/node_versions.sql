@@ -1,4 +1,6 @@
 -- raw.node_versions: The copy of each node that stands at the end of a day, for the day after.
+--
+-- A deletion is final: another recorder's older version may have been observed after it.
 with
 latest as (
     select *
@@ -10,7 +12,8 @@ memories as (
     select
         node_uid,
         max(greatest(gpu_count, largest_gpu_count)) as largest_gpu_count,
-        bool_or(is_ever_ready) as is_ever_ready
+        bool_or(is_ever_ready) as is_ever_ready,
+        bool_or(change_name = 'DELETED') as is_deleted
     from raw.node_versions
     group by node_uid
 )
@@ -32,4 +35,4 @@ inner join memories as m
     on v.node_uid = m.node_uid
 inner join core.nodes as n
     on v.node_uid = n.node_uid
-where v.change_name <> 'DELETED'
+where not m.is_deleted

@@ -1,7 +1,11 @@
 -- raw.pod_group_versions: The copy of each PodGroup at the end of a day, for the day after.
+--
+-- A deletion is final: another recorder's older version may have been observed after it.
 with
 latest as (
-    select *
+    select
+        *,
+        bool_or(change_name = 'DELETED') over (partition by pod_group_uid) as is_deleted
     from raw.pod_group_versions
     qualify row_number() over (partition by pod_group_uid order by sequence_number desc) = 1
 ),
@@ -33,7 +37,9 @@ admissions as (
 )
 
 select
-    v.* exclude (day_on, sequence_number, observed_at, change_name, admitted_at, requeued_at),
+    v.* exclude (
+        day_on, sequence_number, observed_at, change_name, admitted_at, requeued_at, is_deleted
+    ),
     $next_on::date as day_on,
     row_number() over (order by v.sequence_number) - 1 as sequence_number,
     $next_at::timestamptz as observed_at,
@@ -45,4 +51,4 @@ left join tries as t
     on v.namespace_name = t.namespace_name and v.pod_group_name = t.gang_name
 left join admissions as a
     on v.pod_group_uid = a.pod_group_uid
-where v.change_name <> 'DELETED'
+where not v.is_deleted

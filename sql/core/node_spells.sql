@@ -15,10 +15,10 @@ versions as (
         maintenance_name,
         allocatable_micro_gpu
     from raw.node_versions
-    where change_name <> 'DELETED'
 ),
 
--- The first version speaks for the time before it; of several in one second the last one counts.
+-- The first version, be it the deletion, speaks for the time before it; of several in one second
+-- the last one counts.
 settled as (
     select
         v.*,
