@@ -126,7 +126,7 @@ class Run(NamedTuple):
 
 @dataclass
 class Survey:
-    """What one stream says of one kind."""
+    """What one stream says of one kind; its lines may lie in any order."""
 
     first: int
     last: int
@@ -185,6 +185,7 @@ def _survey(path: Path, changed: int, size: int) -> Surveyed:
         else:
             known.runs.append(Run(line.number, line.number, line.observed, before))
         known.is_listing = line.change == "LISTED"
+        known.first = min(known.first, line.observed)
         known.last = max(known.last, line.observed)
     return found
 

@@ -88,7 +88,8 @@ def stamp(seconds: float) -> str:
     return text.replace("+00:00", "Z")
 
 
-def _identified(item: dict[str, Any], uid: str, name: str, created: float) -> dict[str, Any]:
+def identified(item: dict[str, Any], uid: str, name: str, created: float) -> dict[str, Any]:
+    """The object under this uid and name."""
     item["metadata"] |= {"uid": uid, "name": name, "creationTimestamp": stamp(created)}
     return item
 
@@ -119,7 +120,7 @@ def node_lives(draw: Any, number: int, end: float) -> list[Seen]:
     found, at, allocatable, is_ready, cordon = [], created, dict(capacity), True, {}
     for turn in range(draw(st.integers(1, 5))):
         told = {"nvidia.com/gpu.product": product, **labels}
-        item = _identified(node(told, capacity, allocatable, **cordon), uid, name, created)
+        item = identified(node(told, capacity, allocatable, **cordon), uid, name, created)
         item["status"]["conditions"][0]["status"] = "True" if is_ready else "False"
         offered = gpus if any(map(int, capacity.values())) else 0
         said = int(labels.get("nvidia.com/gpu.count", offered))
@@ -169,7 +170,7 @@ def pod_lives(draw: Any, number: int, end: float) -> list[Seen]:
     resource = draw(st.sampled_from([GPU, GPU, GPU, SHARED, MIG]))
     asked = draw(st.sampled_from([None, 1, 1, 2, 3]))
     base = pod([container(gpus=asked, resource=resource)], namespace="ml")
-    _identified(base, uid, f"pod-{number % 2}", created)
+    identified(base, uid, f"pod-{number % 2}", created)
     _owned_by(draw, base)
     found: list[Seen] = []
 
@@ -236,7 +237,7 @@ def group_lives(draw: Any, end: float) -> list[Seen]:
             "spec": {"minMember": draw(st.integers(1, 3)), "queue": "q"},
             "status": {"phase": phase},
         }
-        found.append(Seen(at, "PodGroup", "MODIFIED", _identified(item, "g0", "gang", created)))
+        found.append(Seen(at, "PodGroup", "MODIFIED", identified(item, "g0", "gang", created)))
         at += draw(STEPS)
     if found and draw(st.booleans()):
         found.append(replace(found[-1], at=at, change="DELETED"))

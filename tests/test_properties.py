@@ -30,7 +30,8 @@ from pipelines.graph import order
 from pipelines.laws import broken
 from pipelines.process import process
 from tests.conftest import REQUIRE_ALL
-from tests.random_fleet import Fleet, fleets
+from tests.kube_objects import node, pod
+from tests.random_fleet import Fleet, Seen, fleets, identified, stamp
 from tests.random_fleet_sums import Sums, by_hour, cost, sums
 
 LENIENT = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture]
@@ -158,6 +159,17 @@ def test_time_money_and_waits_are_conserved_in_every_fleet(home_of, fleet):
         each_hold_is_booked_or_unbooked_and_its_states_tile_it(con)
         each_hour_of_a_node_has_what_is_installed_and_costs_its_price(con, fleet, told)
         the_waits_of_an_attempt_tile_it(con)
+
+
+def test_a_pod_that_ended_yesterday_with_no_container_to_say_when_holds_nothing_today(home_of):
+    machine = identified(node(), "n", "red", 0)
+    evicted = identified(pod(node="red", status={"phase": "Failed"}), "p", "pod-p", 0)
+    evicted["status"]["conditions"][0]["lastTransitionTime"] = stamp(0)
+    seen = [Seen(0, "Node", "ADDED", machine, 8), Seen(90_000, "Node", "MODIFIED", machine, 8)]
+    gone = [Seen(60, "Pod", "MODIFIED", evicted), Seen(50_000, "Pod", "DELETED", evicted)]
+    with computed(home_of("UTC"), Fleet("UTC", {"n.jsonl": seen, "p.jsonl": gone}, [], [])) as con:
+        held = con.execute("select date_diff('second', begin_at, end_at) from core.holds").fetchall()
+    assert held == [(60,)]
 
 
 def differing(home: Home) -> list[str]:

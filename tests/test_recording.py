@@ -164,6 +164,11 @@ def test_versions_count_in_the_order_in_which_they_were_observed_wherever_they_s
     assert [row["observed_at"] for row in rows] == [moment(c) for c in sorted(clocks)]
 
 
+def test_the_known_window_begins_with_the_earliest_line_wherever_it_stands(folder):
+    lines = [line(c, "MODIFIED", a_pod("a")) for c in ("12:00:00", "10:00:00", "11:00:00")]
+    assert span(folder(pods__jsonl=lines), SETTINGS) == (moment("10:00:00"), moment("12:00:00"))
+
+
 def test_a_file_that_goes_on_after_another_leaves_a_gap_between_them(folder):
     files = GAPPED | {
         "pods__jsonl": GAPPED["pods__jsonl"][:4],

@@ -1,6 +1,8 @@
 -- raw.pod_versions: The copy of each pod alive at the end of a day, for the day after.
 --
--- Ended members go along while their attempt lives: a gang that lost one must still know it.
+-- Ended members go along while their attempt lives: a gang that lost one must still know it. So do,
+-- until they are deleted, pods of which no container says when it finished: only the day that saw
+-- them end knows it, and a later version would have them hold until then.
 with
 alive as (
     select distinct attempt_id
@@ -46,3 +48,4 @@ left join core.attempts as t
 where
     p.attempt_id in (select a.attempt_id from alive as a)
     or p.pod_uid in (select d.pod_uid from tried as d)
+    or (p.deleted_at is null and (v.change_name = 'CARRIED' or v.finished_at = v.observed_at))
