@@ -312,7 +312,7 @@ def fleets(draw: Any, days: int = 1) -> Fleet:
             draw(
                 st.lists(
                     st.tuples(
-                        st.sampled_from([-10**6, 0, 3601, 40_000.5]), st.sampled_from(["*", A100])
+                        st.sampled_from([-(10**6), 0, 3601, 40_000.5]), st.sampled_from(["*", A100])
                     ),
                     max_size=3,
                     unique=True,
@@ -326,9 +326,7 @@ def fleets(draw: Any, days: int = 1) -> Fleet:
             st.lists(st.tuples(st.integers(1, 6), st.sampled_from([-(10**6), 9000])), max_size=1)
         )
     ]
-    return Fleet(
-        draw(st.sampled_from(ZONES)), _files(draw, order, lines), prices, owned, vanished
-    )
+    return Fleet(draw(st.sampled_from(ZONES)), _files(draw, order, lines), prices, owned, vanished)
 
 
 def _files(draw: Any, order: str, lines: dict[str, list[Seen]]) -> dict[str, list[Seen]]:

@@ -7,6 +7,7 @@ seconds since 1970, GPUs are in millionths.
 from collections import defaultdict
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
+from itertools import pairwise
 from math import floor
 from zoneinfo import ZoneInfo
 
@@ -114,7 +115,7 @@ def _nodes(fleet: Fleet, found: Sums, day: date) -> None:
 def _above_nothing(steps: list[tuple[int, int]]) -> list[tuple[Span, int]]:
     edges = sorted({at for at, _ in steps})
     found = []
-    for begin, end in zip(edges, edges[1:], strict=False):
+    for begin, end in pairwise(edges):
         total = sum(step for at, step in steps if at <= begin)
         if total > 0:
             found.append(((begin, end), total))
@@ -179,7 +180,7 @@ def by_hour(fleet: Fleet, found: Sums) -> dict[Hour, int]:
             for hour in range(midnight, end, 3600):
                 inside = cut(span, (hour, min(hour + 3600, end)))
                 edges = sorted({*inside, *(c for c in changes if inside[0] < c < inside[1])})
-                for piece in zip(edges, edges[1:], strict=False):
+                for piece in pairwise(edges):
                     if inside[0] < inside[1] and count:
                         price = price_at(fleet, found.models[uid], piece[0])
                         totals[uid, hour, price] += (piece[1] - piece[0]) * count * 1_000_000

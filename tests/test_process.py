@@ -121,7 +121,8 @@ def test_a_cluster_that_breaks_a_law_keeps_its_figures_while_another_publishes(
     said = CliRunner().invoke(app, ["status"]).stdout
     since = f"{stale['stale_since_at']:%Y-%m-%dT%H:%M:%SZ}"
     assert f"stale      alpha since {since}: {NOT_ALPHA.name}" in said
-    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])  # AppTest puts a page there
+    # AppTest puts the page in the place of `__main__`, which a spawned process would then run.
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
     page = AppTest.from_file(str(APP), default_timeout=120).run()
     [line] = [text.value for text in page.text]
     assert line.startswith(f"alpha, since {stale['stale_since_at']:%Y-%m-%d %H:%M}")

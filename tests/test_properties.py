@@ -168,7 +168,9 @@ def test_a_pod_that_ended_yesterday_with_no_container_to_say_when_holds_nothing_
     seen = [Seen(0, "Node", "ADDED", machine, 8), Seen(90_000, "Node", "MODIFIED", machine, 8)]
     gone = [Seen(60, "Pod", "MODIFIED", evicted), Seen(50_000, "Pod", "DELETED", evicted)]
     with computed(home_of("UTC"), Fleet("UTC", {"n.jsonl": seen, "p.jsonl": gone}, [], [])) as con:
-        held = con.execute("select date_diff('second', begin_at, end_at) from core.holds").fetchall()
+        held = con.execute(
+            "select date_diff('second', begin_at, end_at) from core.holds"
+        ).fetchall()
     assert held == [(60,)]
 
 

@@ -182,6 +182,16 @@ def test_a_gang_waits_for_the_member_that_is_not_placed():
     assert found[US, "gang_wait", "member_unplaced"][0] == 3000
 
 
+def test_a_member_that_ended_before_its_bind_by_another_clock_was_never_bound():
+    case = Case()
+    case.node("n")
+    gang = {"gang_name": "g", "gang_size_count": 2, "workload_key_uid": "w"}
+    case.pod("p", "n", seen=100, bound_at=300, created_at=250, change_name="DELETED", **gang)
+    case.pod("q", seen=50, created_at=50, **gang)
+    counts = "select min(bound_count), max(bound_count), min(created_count) from core.gang_spells"
+    assert case.ask(counts) == [(0, 0, 1)]
+
+
 def test_waits_tile_the_time_from_queued_to_started():
     case = Case()
     case.node("n")

@@ -1,6 +1,7 @@
 -- core.gang_spells: How many members of each gang exist, are bound and run, from when on.
 --
--- A member that has succeeded counts on: it was not lost.
+-- A member that has succeeded counts on: it was not lost. Where clocks differ, one that ended before
+-- it was made or bound never counted.
 with
 members as (
     select
@@ -8,8 +9,10 @@ members as (
         day_on,
         attempt_id,
         pod_uid,
-        created_at,
-        case when not is_refused then bound_at end as bound_at,
+        least(created_at, ended_at) as created_at,
+        case
+            when not is_refused and bound_at is not null then least(bound_at, ended_at)
+        end as bound_at,
         ended_at,
         phase_name = 'Succeeded' and finished_at is not null as is_succeeded,
         gang_size_count
