@@ -150,7 +150,7 @@ def the_waits_of_an_attempt_tile_it(con: Connection) -> None:
 
 
 @pytest.mark.long
-@settings(max_examples=150 if REQUIRE_ALL else 8, suppress_health_check=LENIENT)
+@settings(max_examples=150 if REQUIRE_ALL else 6, suppress_health_check=LENIENT)
 @given(fleet=fleets())
 def test_time_money_and_waits_are_conserved_in_every_fleet(home_of, fleet):
     told = sums(fleet)
@@ -186,12 +186,11 @@ def differing(home: Home) -> list[str]:
                 f"(select {columns} from {name} where cluster_name = '{cluster}')"
                 for cluster in ("whole", "apart")
             ]
-            for some, other in (sides, sides[::-1]):
-                [(rows,)] = door.query(
-                    f"select count(*) from ({some} except all {other}) as d"
-                ).fetchall()
-                if rows:
-                    found.append(f"{name}: {rows}")
+            some, other = sides
+            if door.query(
+                f"({some} except all {other}) union all ({other} except all {some}) limit 1"
+            ).fetchall():
+                found.append(name)
     return found
 
 
