@@ -5,11 +5,11 @@ time of observation is untouched; which lines are read belongs to `recording`.
 """
 
 from collections.abc import Iterator, Sequence
-from datetime import timedelta
+from datetime import date
 from typing import Any
 
-from collectors.coverage import ROOM, Days, Gap, micros_of
-from models.window import midnight
+from collectors.containers import TERMINAL
+from collectors.coverage import ROOM, Days, Gap
 
 LATE_SECONDS = 3600
 """So long after a day, or after the gap that it ended in, news of it is still taken up."""
@@ -37,7 +37,8 @@ class Late:
         self.begin, self.end = begin, end
         self.days = Days(zone)
         self.key = "pod_uid" if kind == "Pod" else "pod_group_uid"
-        self.told: dict[str, tuple[int, ...]] = {}
+        self.told: dict[str, set[int]] = {}
+        """Of each object, the instants that their own days know."""
         self.until = self._until(end) if self.columns is not None else 0
         """What is observed later is of no interest."""
 
@@ -45,39 +46,45 @@ class Late:
         """The HEARD rows that a version gives to days before its own."""
         if self.columns is None:
             return
-        uid, created = row[self.key], row["created_at"]
-        instants = (created, *(row[c] for c in self.columns if row[c] is not None))
-        told = self.told.get(uid, ())
-        if row["change_name"] == "DELETED":
-            self.told.pop(uid, None)
-        else:
-            self.told[uid] = instants
-        today = self.days.of(observed)
-        begin = self.days.begin
-        news = [i for i in instants if self.begin <= i < min(begin, self.end) and i not in told]
+        instants = {row["created_at"], *(row[c] for c in self.columns if row[c] is not None)}
+        told = self.told.setdefault(row[self.key], set())
+        self.days.of(observed)
+        today = self.days.begin
+        news = {i for i in instants - told if self.begin <= i < min(today, self.end)}
+        told |= {i for i in instants if i >= today}
         earlier = Days(self.zone)
-        for day in sorted({earlier.of(instant) for instant in news} - {today}):
-            earlier.of(micros_of(midnight(day, self.zone)))
-            over = micros_of(midnight(day + timedelta(days=1), self.zone))
-            if created < over and observed < self._until(over):
-                known = {c: row[c] for c in self.columns if row[c] is not None and row[c] < over}
-                # What counts from its observation on was not observed that day.
-                unseen = {"phase_name": None} if self.columns == () else {}
-                if self.columns and "bound_at" not in known:
-                    unseen = {"node_name": None}
-                yield (
-                    row
-                    | dict.fromkeys(self.columns)
-                    | known
-                    | unseen
-                    | {
-                        "day_on": day,
-                        "sequence_number": (over - earlier.begin + 1) * ROOM
-                        + row["sequence_number"] % ROOM,
-                        "observed_at": over,
-                        "change_name": "HEARD",
-                    }
-                )
+        for instant in sorted(news):
+            day = earlier.of(instant)
+            if instant in told or row["created_at"] >= earlier.end:
+                continue
+            if observed < self._until(earlier.end):
+                told |= {i for i in news if earlier.begin <= i < earlier.end}
+                yield self._heard(row, day, earlier)
+        if row["change_name"] == "DELETED":
+            del self.told[row[self.key]]
+
+    def _heard(self, row: dict[str, Any], day: date, earlier: Days) -> dict[str, Any]:
+        """The row as that day hears it: without what came after it or counts from observation."""
+        columns, over = self.columns or (), earlier.end
+        known = {c: row[c] for c in columns if row[c] is not None and row[c] < over}
+        if not columns:
+            known["phase_name"] = None
+        elif "bound_at" not in known:
+            known["node_name"] = None
+        if columns and "finished_at" not in known and row["phase_name"] in TERMINAL:
+            known["phase_name"] = "Running"
+        return (
+            row
+            | dict.fromkeys(columns)
+            | known
+            | {
+                "day_on": day,
+                "sequence_number": (over - earlier.begin + 1) * ROOM
+                + row["sequence_number"] % ROOM,
+                "observed_at": over,
+                "change_name": "HEARD",
+            }
+        )
 
     def _until(self, over: int) -> int:
         """Until when news of a day that ended at `over` is taken up."""

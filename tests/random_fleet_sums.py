@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfo
 from tests.random_fleet import A100, START, Fleet, Seen
 
 ORIGIN = int(START.timestamp())
+LATEST = 1 << 60
 ABSENT = "__not_in_cluster__/a100-80gb"
 Span = tuple[int, int]
 Hour = tuple[str, int, int | None]
@@ -125,9 +126,16 @@ def _above_nothing(steps: list[tuple[int, int]]) -> list[tuple[Span, int]]:
 def _pods(fleet: Fleet, found: Sums, day: date) -> None:
     span = cut(found.days[day], found.known)
     until = found.days[day][1]
-    for uid, lines in _by_uid(fleet, "Pod", until).items():
-        bound = _bound(lines)
-        ends = [_deleted(fleet, lines, until), _finished(lines)]
+    for uid, lines in _by_uid(fleet, "Pod", LATEST).items():
+        own = [line for line in lines if ORIGIN + line.at < until]
+        told = _heard(fleet, found, lines, day)
+        bound = _bound(own, [at for at, key in told if key == "bound"])
+        if not own and not told:
+            continue
+        ends = [
+            _deleted(fleet, lines, until),
+            _finished(own, [at for at, key in told if key == "finished"]),
+        ]
         ended = min((at for at in ends if at is not None), default=span[1])
         asked = lines[0].item["spec"]["containers"][0]["resources"]["requests"]
         if bound is not None and asked:
@@ -136,28 +144,61 @@ def _pods(fleet: Fleet, found: Sums, day: date) -> None:
                 found.held[day, uid] = held
 
 
-def _bound(lines: list[Seen]) -> int | None:
+def _instants(line: Seen) -> list[tuple[int, str]]:
+    """What a version tells of when something happened."""
+    meta, status = line.item["metadata"], line.item["status"]
+    found = [(second(meta["creationTimestamp"]), "created")]
+    if "nodeName" in line.item["spec"]:
+        for each in status.get("conditions", []):
+            found.append((second(each["lastTransitionTime"]), "bound"))
+    for each in status.get("containerStatuses", []):
+        [(state, told)] = each["state"].items()
+        found.append((second(told["startedAt"]), "started"))
+        if state == "terminated" and status["phase"] in ("Succeeded", "Failed"):
+            found.append((second(told["finishedAt"]), "finished"))
+    if "deletionTimestamp" in meta:
+        asked = second(meta["deletionTimestamp"]) - meta["deletionGracePeriodSeconds"]
+        found.append((asked, "asked"))
+    return found
+
+
+def _heard(fleet: Fleet, found: Sums, lines: list[Seen], day: date) -> list[tuple[int, str]]:
+    """What this day and those before heard of an object within an hour after their ends."""
+    told = []
+    first = ORIGIN + min(line.at for line in fleet.seen() if line.kind in ("Node", "Pod"))
+    for begins, ends in (span for each, span in found.days.items() if each <= day):
+        for line in lines:
+            instants = _instants(line)
+            is_late = ends <= ORIGIN + line.at < _late(fleet, ends)
+            is_news = any(max(begins, first) <= at < ends for at, _ in instants)
+            if is_late and is_news and instants[0][0] < ends:
+                told += [(at, key) for at, key in instants if at < ends]
+    return told
+
+
+def _late(fleet: Fleet, ends: int) -> float:
+    """Until when a day that ended then hears of it: an hour, and not less after a gap."""
+    until: float = ends + 3600
+    lines = sorted((s for s in fleet.seen() if s.kind == "Pod"), key=lambda line: line.at)
+    for before, line in pairwise(lines):
+        is_gap = line.change == "LISTED" and before.at < line.at
+        if is_gap and ORIGIN + before.at < until and ORIGIN + line.at > ends:
+            until = ORIGIN + line.at + 3600
+    return until
+
+
+def _bound(lines: list[Seen], heard: list[int]) -> int | None:
     with_node = [line for line in lines if "nodeName" in line.item["spec"]]
-    told = [
-        second(each["lastTransitionTime"])
-        for line in with_node
-        for each in line.item["status"].get("conditions", [])
-    ]
+    told = [at for line in with_node for at, key in _instants(line) if key == "bound"]
     seen = [floor(ORIGIN + line.at) for line in with_node]
-    return min(told or seen, default=None)
+    return min([*told, *heard] or seen, default=None)
 
 
-def _finished(lines: list[Seen]) -> int | None:
-    told, seen = [], []
-    for line in lines:
-        status = line.item["status"]
-        if status["phase"] not in ("Succeeded", "Failed"):
-            continue
-        seen.append(floor(ORIGIN + line.at))
-        for each in status.get("containerStatuses", []):
-            if "terminated" in each["state"]:
-                told.append(second(each["state"]["terminated"]["finishedAt"]))
-    return max(told) if told else min(seen, default=None)
+def _finished(lines: list[Seen], heard: list[int]) -> int | None:
+    over = [line for line in lines if line.item["status"]["phase"] in ("Succeeded", "Failed")]
+    told = [at for line in over for at, key in _instants(line) if key == "finished"]
+    seen = [floor(ORIGIN + line.at) for line in over]
+    return max([*told, *heard]) if told or heard else min(seen, default=None)
 
 
 def price_at(fleet: Fleet, model: str | None, at: int) -> int | None:

@@ -24,7 +24,7 @@ from lake.read import Door
 from lake.run import Run
 from models.catalog import CATALOG
 from models.window import Window
-from pipelines.collect import sources_of, stage_raw, window_of
+from pipelines.collect import gather, sources_of, window_of
 from pipelines.compute import compute_table
 from pipelines.graph import order
 from pipelines.laws import broken
@@ -63,7 +63,7 @@ def computed(home: Home, fleet: Fleet) -> Iterator[Connection]:
         assert window
         run = Run(home, uuid4().hex[:12], window)
         try:
-            stage_raw(run, config, sources)
+            gather(run, config, sources)
             for name in order():
                 compute_table(run, name)
             assert broken(run) == []

@@ -48,7 +48,11 @@ class Queue:
         found = con.execute(
             f"select {columns} from ({VIEWS['queue_waits']}) as v "
             f"where method_name = '{method}' and {where} order by all",
-            {"begin_on": begin, "end_on": begin + timedelta(days=days)},
+            {
+                "begin_on": begin,
+                "end_on": begin + timedelta(days=days),
+                **{"clusters": None, "teams": None, "kind": "all", "wanted": None},
+            },
         ).fetchall()
         con.close()
         return found
