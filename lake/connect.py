@@ -92,6 +92,8 @@ def _settings(home: Home) -> dict[str, str | bool | int | float | list[str]]:
         "autoload_known_extensions": "false",
         "allow_unsigned_extensions": "true" if _verified else "false",
         "preserve_insertion_order": "false",
+        # Where DuckDB expects few rows, it would compare each with all others; its guesses err.
+        "asof_loop_join_threshold": 0,
         "python_enable_replacements": "false",
         # DuckDB would spill into the working folder; the name is new, for processes share this one.
         "temp_directory": str(home.runs / f"spill-{os.getpid()}-{secrets.token_hex(4)}"),
