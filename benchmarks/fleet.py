@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 DAY = 86_400
+AGE = 1000 * DAY
+"""The nodes are so old when the record begins: older than anything on them."""
 TEAMS = ("research", "vision", "speech", "search", "ads", "platform")
 GANG_NODES = (64, 32, 8, 4, 1)
 """Gangs of so many nodes; what is left at a size goes to the next smaller one."""
@@ -118,7 +120,8 @@ class _Builder:
         found, first = [], 0
         for kind in KINDS:
             last = kind is KINDS[-1]
-            count = self.size.nodes - first if last else round(kind.node_ratio * self.size.nodes)
+            wanted = max(1, round(kind.node_ratio * self.size.nodes))
+            count = self.size.nodes - first if last else min(wanted, self.size.nodes - first)
             found.append((kind, range(first, first + count)))
             first += count
         return found
@@ -127,7 +130,7 @@ class _Builder:
         """A node, its two system pods, and now and then a fault or a cordon."""
         self.fleet.nodes.append({"number": number, "node": f"node-{number:05}", "kind": kind})
         for name in ("device-plugin", "exporter"):
-            self._pod(SYSTEM, number, -30 * DAY, -30 * DAY, None, workload=name, gang=None)
+            self._pod(SYSTEM, number, -AGE, -AGE, None, workload=name, gang=None)
         for day in range(self.size.days):
             fate = self.dice.random()
             begin = day * DAY + self.dice.randrange(DAY - 3600)
@@ -244,4 +247,3 @@ class _Builder:
                 "is_failed": dice.random() < 0.05, "delay": dice.randrange(100_000, 900_000),
             }
         )  # fmt: skip
-

@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from benchmarks.fleet import DAY, TEAMS, Fleet, Size, build
+from benchmarks.fleet import AGE, DAY, TEAMS, Fleet, Size, build
 from models import raw
 from models.table import INSTANT, Table
 
@@ -138,7 +138,9 @@ def _requests() -> pl.Expr:
 
 
 def _pods(fleet: Fleet) -> pl.DataFrame:
-    of_team = pl.format("{}-{}", "team", pl.when(pl.col("gang_size").is_null()).then(pl.col("number").fill_null(0) % NAMESPACES).otherwise(0))
+    is_single = pl.col("gang_size").is_null()  # a gang's pods are in its PodGroup's namespace
+    place = pl.when(is_single).then(pl.col("number").fill_null(0) % NAMESPACES).otherwise(0)
+    of_team = pl.format("{}-{}", "team", place)
     is_system = pl.col("kind") == "system"
     is_service = pl.col("workload_kind").is_in(["Deployment", "DaemonSet"])
     facts = pl.DataFrame(fleet.pods, infer_schema_length=None).select(
@@ -205,7 +207,9 @@ def _pods(fleet: Fleet) -> pl.DataFrame:
             ],
         ),
         _versions(done, "uid", [("ended", "MODIFIED", ended), ("removed", "DELETED", ended)]),
-        _versions(killed, "uid", [("asked_to_go", "MODIFIED", asked), ("removed", "DELETED", asked)]),
+        _versions(
+            killed, "uid", [("asked_to_go", "MODIFIED", asked), ("removed", "DELETED", asked)]
+        ),
         _versions(facts.filter(waiting), "uid", [("removed", "DELETED", waited)]),
     ]
     return pl.concat(parts, how="diagonal")
@@ -254,7 +258,7 @@ def _nodes(fleet: Fleet) -> pl.DataFrame:
             observed_at=_at("at") + pl.duration(microseconds=400_000),
             change_name=pl.lit("MODIFIED"),
             node_uid="node_name",
-            created_at=_at(pl.lit(-30 * DAY)),
+            created_at=_at(pl.lit(-AGE)),
             gpu_count=pl.lit(8),
             allocatable_micro_gpu=(8 - pl.col("lost_count")) * 1_000_000,
             largest_gpu_count=pl.lit(8),

@@ -4,7 +4,7 @@ What the rows say belongs in `rows`; how long they take in `measure`.
 """
 
 from collections.abc import Iterator
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,12 +23,14 @@ class Rows(NamedTuple):
     """The folder of a fleet's raw rows, as the configuration would name it."""
 
     path: Path
+    first_days: int | None = None
+    """Only so many days of it, from the first one on."""
     kind: str = "benchmark"
 
 
 def _days(source: Rows) -> list[date]:
     files = (source.path / raw.COVERAGE.name).glob("*.parquet")
-    return sorted(date.fromisoformat(path.stem) for path in files)
+    return sorted(date.fromisoformat(path.stem) for path in files)[: source.first_days]
 
 
 def _span(source: Rows, settings: Settings) -> tuple[datetime, datetime] | None:

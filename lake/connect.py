@@ -94,6 +94,8 @@ def _settings(home: Home) -> dict[str, str | bool | int | float | list[str]]:
         "preserve_insertion_order": "false",
         # Where DuckDB expects few rows, it would compare each with all others; its guesses err.
         "asof_loop_join_threshold": 0,
+        # Staged rows come in thousands of small batches: at 16 MB it would do little else.
+        "checkpoint_threshold": "256MB",
         "python_enable_replacements": "false",
         # DuckDB would spill into the working folder; the name is new, for processes share this one.
         "temp_directory": str(home.runs / f"spill-{os.getpid()}-{secrets.token_hex(4)}"),

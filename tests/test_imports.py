@@ -27,6 +27,7 @@ MAY_IMPORT = {
     "dashboards": {"lake", "models", "sql", "plotly", "polars", "streamlit"},
     "simulator": {"yaml"},  # independent of the rest, or its truth would prove nothing
     "examples": set(),
+    "benchmarks": {"collectors", "lake", "models", "pipelines", "duckdb", "polars"},
 }
 LIGHT_COMMANDS = {
     "query": ["query", "select 1"],

@@ -1,0 +1,61 @@
+"""The benchmarks run, on a tiny fleet, and measure a fleet as it should be; no test asserts a time.
+
+How fast the product is, is measured by `python -m benchmarks` and stated in the README.
+"""
+
+import io
+from contextlib import redirect_stdout
+
+import pytest
+
+from benchmarks.__main__ import measure
+from benchmarks.fleet import Size
+from lake.home import Home
+from lake.read import Door
+
+TINY = Size(gpus=160, days=1, holds=1500)
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory):
+    """What a benchmark printed, and the door to the lake that it left."""
+    folder, printed = tmp_path_factory.mktemp("benchmark"), io.StringIO()
+    with redirect_stdout(printed):
+        measure(TINY, folder)
+    with Door(Home(folder / "home")) as door:
+        yield printed.getvalue(), door
+
+
+def test_a_benchmark_prints_steps_seconds_memory_rows_and_what_they_are_held_against(measured):
+    printed, _ = measured
+    for words in ("core.ledger", "checking the laws", "peak memory", "rows/s", "plain Parquet"):
+        assert words in printed
+
+
+def test_the_measured_fleet_has_as_many_holds_as_were_asked_for(measured):
+    _, door = measured
+    [(count,)] = door.query("select count(*) from core.holds").fetchall()
+    assert 0.8 < count / TINY.holds < 1.4
+
+
+def test_the_measured_fleet_is_known_whole_and_nothing_in_it_overlaps(measured):
+    _, door = measured
+    [(installed,)] = door.query("select sum(gpu_seconds) from core.ledger").fetchall()
+    assert installed == TINY.gpus * TINY.seconds
+    assert door.query("select distinct reason_name from core.unbooked").fetchall() == []
+
+
+def test_the_measured_fleet_has_gangs_services_restarts_partitions_and_a_crowded_queue(measured):
+    _, door = measured
+    states = "select distinct state_name from core.hold_states"
+    found = {name for (name,) in door.query(states).fetchall()}
+    assert found >= {"starting", "gang_wait", "loading", "terminating", "unobserved"}
+    for query in (
+        "select 1 from core.attempts where gang_size_count >= 8",
+        "select 1 from core.attempts where is_service",
+        "select 1 from core.attempts where outcome_name = 'queued'",
+        "select 1 from core.restarts where restart_kind_name = 'container'",
+        "select 1 from core.hold_shares where share_micro_gpu < 1000000",
+        "select 1 from core.ledger where ledger_cost > 0",
+    ):
+        assert door.query(f"{query} limit 1").fetchall(), query
