@@ -229,7 +229,9 @@ class _Builder:
             started = bound + dice.randrange(3, 60)
             if end is not None and started >= end - 4:
                 started = end - 4
-            if end is not None and end - started > 300 and dice.random() < 0.04:
+            # Of a gang about one member fails alone in its life; who waits for it is the gang.
+            odds = 1 / gang if gang else 0.04
+            if end is not None and end - started > 300 and dice.random() < odds:
                 restarted = started + dice.randrange(60, end - started - 120)
                 again = restarted + dice.randrange(5, 60)
         is_killed = kind.name == "serve" or bound is None

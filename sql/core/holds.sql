@@ -59,6 +59,11 @@ units as (
         from raw.node_versions
     ) as u
     where r.share_micro_gpu > 0
+    -- Kubelets report their node every few minutes; a version that changes nothing tells nothing.
+    qualify
+        r.share_micro_gpu is distinct from lag(r.share_micro_gpu) over (
+            partition by cluster_name, day_on, node_uid, r.resource_name order by sequence_number
+        )
 ),
 
 asked as (
