@@ -86,6 +86,7 @@ def copied(home: Path, folder: Path) -> float:
     Only of a lake that was written once: its files are read as they lie.
     """
     con = duckdb.connect(config={"preserve_insertion_order": "false"})
+    con.execute("set enable_progress_bar = false")
     begun = time.monotonic()
     for name in CATALOG:
         stored = Home(home).data.joinpath(*name.split("."))

@@ -10,6 +10,7 @@ import pytest
 
 from benchmarks.__main__ import measure
 from benchmarks.fleet import Size
+from lake.connect import plain_database
 from lake.home import Home
 from lake.read import Door
 
@@ -59,3 +60,13 @@ def test_the_measured_fleet_has_gangs_services_restarts_partitions_and_a_crowded
         "select 1 from core.ledger where ledger_cost > 0",
     ):
         assert door.query(f"{query} limit 1").fetchall(), query
+
+
+def test_an_asof_join_is_never_run_as_each_row_against_all_others(tmp_path):
+    # DuckDB does so where it expects few rows on the left; behind a few joins it always does.
+    con = plain_database(Home(tmp_path))
+    con.execute("create table seen as select i % 9 as node, i as seconds from range(99) as t(i)")
+    con.execute("create table asked as select 1 as node, 5 as seconds")
+    plan = con.execute("explain from asked asof join seen using (node, seconds)").fetchall()[0][1]
+    con.close()
+    assert "ASOF" in plan and "NESTED" not in plan

@@ -6,7 +6,7 @@ What must hold of every fleet is in the laws; how raw rows come about is the col
 import json
 
 from models import raw
-from tests.sql_case import HOUR, Case
+from tests.sql_case import GPU, HOUR, Case
 
 US = "__unattributed__"
 FREE = "__unallocated__"
@@ -92,6 +92,17 @@ def test_a_node_that_is_known_by_its_deletion_alone_was_there_until_then():
     case = Case()
     case.node("n", gpus=2, seen=600, change_name="DELETED")
     assert case.ledger() == {("__unallocated__", "unallocated", "no_demand"): (1200, None)}
+
+
+def test_a_unit_is_what_it_was_at_the_bind_however_often_the_node_reported_before_and_since():
+    case = Case()
+    for seen, share in ((0, 250_000), (300, 500_000), (600, 500_000), (900, 250_000)):
+        unit = {"resource_name": GPU, "capacity_count": 1, "allocatable_count": 1}
+        case.node("n", seen=seen, resources=[{**unit, "share_micro_gpu": share}])
+    for name, seen in (("a", 100), ("b", 700), ("c", 1000)):
+        case.pod(name, "n", seen=seen)
+    asked = "select pod_uid, share_micro_gpu from core.holds order by 1"
+    assert case.ask(asked) == [("a", 250_000), ("b", 500_000), ("c", 250_000)]
 
 
 def test_what_is_cordoned_and_not_held_is_unavailable():
