@@ -56,18 +56,17 @@ def measure(size: Size, folder: Path) -> None:
     if size.days > 1:
         few = folder / "few"
         apart(run, few, Rows(rows, 2))
-        beside_few = fastest(few, Rows(rows, 2))
-        beside_all = fastest(home, Rows(rows))
+        # In turn, so that whatever else the machine does disturbs both alike.
+        again = [
+            (apart(run, few, Rows(rows, 2), SECOND_DAY), apart(run, home, Rows(rows), SECOND_DAY))
+            for _ in range(TRIES)
+        ]
+        beside_few, beside_all = (min(m.seconds for m in each) for each in zip(*again, strict=True))
         print(
             f"  the second day again: {beside_few:.1f} s beside 1 other day, {beside_all:.1f} s "
             f"beside {size.days - 1}: {beside_all / beside_few:.2f} times as long",
             flush=True,
         )
-
-
-def fastest(home: Path, source: Rows) -> float:
-    """Seconds of the fastest rerun of the second day."""
-    return min(apart(run, home, source, SECOND_DAY).seconds for _ in range(TRIES))
 
 
 def show(measured: Measured, size: Size) -> None:
