@@ -58,8 +58,8 @@ def maintain(
     with writer(home, timeout_seconds) as con:
         raw_row_count = 0
         if raw_retention_days is not None:
-            cutoff = now.date() - timedelta(days=raw_retention_days)
-            raw_row_count = transaction(con, lambda: _delete_raw(con, cutoff))
+            days = raw_retention_days
+            raw_row_count = transaction(con, lambda: _delete_raw(con, now.date(), days))
         merged_count = 0
         for task in ("rewrite_data_files", "merge_adjacent_files"):
             rows = con.execute(f"select files_processed from ducklake_{task}('{NAME}')").fetchall()
@@ -90,17 +90,27 @@ def layer_bytes(home: Home) -> dict[str, int]:
     return found
 
 
-def _delete_raw(con: duckdb.DuckDBPyConnection, cutoff: date) -> int:
-    """Delete the raw rows of days before the cutoff; their number."""
+def _delete_raw(con: duckdb.DuckDBPyConnection, today: date, retention_days: int) -> int:
+    """Delete the raw rows that are past their retention; their number.
+
+    It counts back from the newest day that a table knows of a cluster, not from today: a trace of
+    years ago would else lose its sources the moment it is imported.
+    """
     con.execute(
         f"call {NAME}.set_commit_message("
-        f"'{AUTHOR}', {literal(f'raw before {cutoff} past its retention')})"
+        f"'{AUTHOR}', {literal(f'raw rows past their retention of {retention_days} days')})"
     )
     count = 0
     for table in CATALOG.values():
-        if table.layer == "raw" and table.is_daily:
+        if table.layer != "raw" or not table.is_daily:
+            continue
+        name = f"{NAME}.{table.name}"
+        newest = con.execute(f"select cluster_name, max(day_on) from {name} group by all")
+        for cluster, day in newest.fetchall():
+            cutoff = min(today, day) - timedelta(days=retention_days)
             [(deleted,)] = con.execute(
-                f"delete from {NAME}.{table.name} where day_on < {literal(cutoff)}"
+                f"delete from {name} where cluster_name = {literal(cluster)} "
+                f"and day_on < {literal(cutoff)}"
             ).fetchall()
             count += deleted
     return count

@@ -140,7 +140,7 @@ def test_many_small_files_become_few_and_the_past_stays_readable(home):
 
 def test_raw_rows_are_deleted_only_when_their_retention_is_told(home):
     now = datetime.now(UTC).date()
-    ages = [1, 89, 91, 400]
+    ages = [0, 89, 91, 400]
     for number, days in enumerate(ages):
         on = now - timedelta(days=days)
         span = window("a", (on - day(0)).days)
@@ -154,6 +154,16 @@ def test_raw_rows_are_deleted_only_when_their_retention_is_told(home):
     assert maintain(home, raw_retention_days=90).raw_row_count == 2
     assert stored(home, PODS).total() == 2
     assert stored(home).total() == 4
+
+
+def test_the_retention_of_a_trace_counts_back_from_its_own_last_day(home):
+    for number in (-1000, -940, -900):
+        run = Run(home, f"r{number}", window("old", number))
+        run.append(PODS, rows(PODS, {"cluster_name": "old", "day_on": day(number)}))
+        run.publish()
+        run.discard()
+    assert maintain(home, raw_retention_days=90).raw_row_count == 1
+    assert stored(home, PODS).total() == 2
 
 
 def test_the_bytes_of_each_layer_are_told(home):

@@ -88,6 +88,14 @@ def test_a_reused_node_name_is_another_node():
     assert case.ask("select sum(gpu_seconds) from core.ledger") == [(600 + 2400,)]
 
 
+def test_of_two_nodes_of_one_name_made_at_once_the_greater_uid_is_meant():
+    case = Case()
+    for uid in ("b", "c", "a"):
+        case.node(uid, node_name="n")
+    case.pod("p", "n", seen=100)
+    assert case.ask("select node_uid from core.pods") == [("c",)]
+
+
 def test_a_node_that_is_known_by_its_deletion_alone_was_there_until_then():
     case = Case()
     case.node("n", gpus=2, seen=600, change_name="DELETED")

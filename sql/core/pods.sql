@@ -360,9 +360,10 @@ asof left join (
         cluster_name,
         day_on,
         node_name,
-        node_uid,
+        max(node_uid) as node_uid,
         coalesce(created_at, '1900-01-01'::timestamptz) as created_at
     from core.nodes
+    group by cluster_name, day_on, node_name, created_at
 ) as n
     on
         s.cluster_name = n.cluster_name
