@@ -68,6 +68,7 @@ class Faults:
         """A GPU fell off the bus: one less is allocatable."""
         if node := self.node(pool, index):
             node.allocatable[resource] -= 1
+            node.lost.append((self.world.second, self.world.second + int(seconds), resource))
             self.world.tell_node(node)
             self.oddities.refused(node, resource)
             self.world.clock.after(seconds, self._restore, node)
@@ -139,6 +140,7 @@ class Faults:
     def _cut(self, node: Node, devices: dict[str, int]) -> None:
         if any(devices.values()):
             node.devices = dict(devices)
+        node.cuts.append((self.world.second, dict(devices)))
         node.capacity, node.allocatable = dict(devices), dict(devices)
         self.world.tell_node(node)
 

@@ -12,6 +12,7 @@ from simulator.controllers import Platform
 from simulator.faults import Faults
 from simulator.kubelet import Kubelet
 from simulator.layouts import fill
+from simulator.players import Players
 from simulator.pools import build_nodes
 from simulator.schedulers import Schedulers
 from simulator.tenants import Tenants, make_namespaces, quotas
@@ -60,7 +61,10 @@ def live(name: str, number: int, *, seed: int, size: str, begin: int, days: int)
         fill(platform)
     else:
         Tenants(platform, number, size).start()
-        Faults(platform, number, size).plan()
+        faults = Faults(platform, number, size)
+        faults.plan()
+        if size == "measured" and number % 2 == 0:
+            Players(platform).plan(faults.when)
     clock = world.clock
     clock.at(begin + SECOND, world.list_all, "nodes")
     clock.at(begin + 2 * SECOND, world.list_all, "namespaces")

@@ -46,7 +46,7 @@ class Kubelet:
             world.tell_pod(pod)
             self.over(pod)
             return
-        pod.acknowledged = world.second
+        pod.acknowledged, pod.devices_from = world.second, world.now
         plan, node = pod.plan, pod.node
         assert node
         image = pod.containers[-1].image
@@ -192,7 +192,7 @@ class Kubelet:
         """What it held is free for the schedulers."""
         if pod.released or not pod.node:
             return
-        pod.released = True
+        pod.released, pod.devices_until = True, self.world.now
         if pod.resource:
             pod.node.take(pod.resource, -pod.units)
         for card in pod.node.cards:
@@ -257,7 +257,7 @@ class Kubelet:
         """The object is gone."""
         if pod.gone:
             return
-        pod.gone = True
+        pod.gone, pod.removed = True, self.world.now
         self.release(pod)
         del self.world.pods[pod.uid]
         self.world.tell_pod(pod, "DELETED")

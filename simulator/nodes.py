@@ -66,6 +66,12 @@ class Node:
     images: set[str] = field(default_factory=set)
     versions: list[NodeVersion] = field(default_factory=list)
     deleted: int | None = None  # as observed, whole seconds
+    cuts: list[tuple[int, dict[str, int]]] = field(default_factory=list)
+    """From when on the MIG manager left which devices; none while it cuts."""
+    lost: list[tuple[int, int, str]] = field(default_factory=list)
+    """From when to when a unit of which resource was off the bus, in whole seconds."""
+    history: list[tuple[int, "NodeVersion", dict[str, str]]] = field(default_factory=list)
+    """Every version and its labels, told or not."""
 
     def up(self, now: int) -> None:
         """The device plugin has registered all devices."""
@@ -99,21 +105,23 @@ class Node:
             return -(-int(said) // per)
         return int(said)
 
+    def version(self, instant: int) -> NodeVersion:
+        """The present state."""
+        return NodeVersion(
+            instant // SECOND,
+            self._reported(),
+            self.is_ready,
+            self.is_cordoned,
+            self.labels.get("nvidia.com/gpu-driver-upgrade-state", ""),
+            self.labels.get("nvidia.com/mig.config.state", ""),
+            dict(self.capacity),
+            dict(self.allocatable),
+            self.replicas,
+        )
+
     def see(self, seen: int) -> None:
         """The recorder saw the present state."""
-        self.versions.append(
-            NodeVersion(
-                seen // SECOND,
-                self._reported(),
-                self.is_ready,
-                self.is_cordoned,
-                self.labels.get("nvidia.com/gpu-driver-upgrade-state", ""),
-                self.labels.get("nvidia.com/mig.config.state", ""),
-                dict(self.capacity),
-                dict(self.allocatable),
-                self.replicas,
-            )
-        )
+        self.versions.append(self.version(seen))
 
     def register(self) -> dict[str, str]:
         """HAMi's annotation: each card, in the newer or the older spelling."""

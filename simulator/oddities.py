@@ -44,7 +44,7 @@ class Oddities:
         at(0.70, self._withdrawn_group)
         at(0.85, self._too_big_group)
         at(0.96, self._impossible_still)
-        if self.number % 2 == 0:
+        if any(node.pool == "tight" for node in self.world.nodes.values()):
             at(0.42, self._deadlock)
 
     def _recipe(self, name: str, pool: str = "owned", units: int = 1, **more) -> Recipe:

@@ -5,7 +5,7 @@ Who makes pods belongs to `controllers`, who runs them to `kubelet`.
 
 import json
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from simulator.clock import SECOND, iso
 from simulator.groups import Group
@@ -31,6 +31,8 @@ class Container:
     restarts: int = 0
     known: dict[int, int | None] = field(default_factory=dict)
     """Runs that an observed version told of: started -> finished."""
+    runs: list[tuple[int, int | None]] = field(default_factory=list, init=False)
+    """Every run, told or not."""
 
     def start(self, second: int) -> None:
         """It runs (again)."""
@@ -38,10 +40,13 @@ class Container:
             self.previous = (self.started, *self.ended)
             self.restarts += 1
         self.waiting, self.started, self.ended = "", second, None
+        self.runs.append((second, None))
 
     def end(self, second: int, code: int, reason: str) -> None:
         """Its run is over."""
         self.ended = (second, code, reason)
+        if self.runs:
+            self.runs[-1] = (self.runs[-1][0], second)
 
     def is_running(self) -> bool:
         """It runs now."""
@@ -101,6 +106,7 @@ class Plan:
     stop: float = 4  # seconds that its containers need to end once asked
     is_refused: bool = False
     tells_end: bool = True  # the kubelet reports the end before the pod is removed
+    part: str = ""  # what its process does with its GPUs (`casting`), where that is set
 
 
 @dataclass(eq=False)
@@ -144,6 +150,19 @@ class Seen:
     deleted: int | None = None
 
 
+class PodVersion(NamedTuple):
+    """One version of a pod, as kube-state-metrics reads it."""
+
+    phase: str
+    node_name: str
+    bound: int | None  # microseconds
+    acknowledged: int | None
+    ready: int | None
+    deletion: int | None
+    containers: tuple[tuple[int | None, tuple[int, int, str] | None, str, int], ...]
+    """Of each container: started, ended, what it waits for, restarts."""
+
+
 @dataclass(eq=False)
 class Pod:
     """A pod and its present state."""
@@ -184,7 +203,23 @@ class Pod:
     disruption: tuple[str, int] | None = None
     gone: bool = False
     released: bool = False
+    devices_from: int | None = None  # the kubelet gave it its devices, in microseconds
+    devices_until: int | None = None
+    removed: int | None = None  # the object was gone, in microseconds
+    history: list[tuple[int, "PodVersion"]] = field(default_factory=list)
     seen: Seen = field(default_factory=Seen)
+
+    def version(self) -> "PodVersion":
+        """What the API server says of it now, as far as metrics repeat it."""
+        return PodVersion(
+            self.phase,
+            self.node_name,
+            self.bound if self.has_condition else None,
+            self.acknowledged,
+            self.ready if self.unready is None else None,
+            None if self.asked is None else self.asked + self.grace,
+            tuple((c.started, c.ended, c.waiting, c.restarts) for c in self.containers),
+        )
 
     def is_terminal(self) -> bool:
         """It has Succeeded or Failed."""

@@ -31,13 +31,15 @@ class Recipe:
     restart: str = "Never"
     grace: int = 30
     scheduler: str = "default-scheduler"
+    cpu: int = 0  # limit of the containers with a GPU, in cores; 0: none
     spec: str = ""
 
     def parts(self) -> tuple[Container, ...]:
         """Its containers, in the order of the statuses."""
+        cpu = {"cpu": self.cpu} if self.cpu else {}
         if self.containers:
             return self.containers
-        limits = {self.resource: self.units} if self.units else {}
+        limits = {self.resource: self.units} | cpu if self.units else {}
         if self.share[0]:
             limits |= {"nvidia.com/gpumem": self.share[0], "nvidia.com/gpucores": self.share[1]}
         found = [

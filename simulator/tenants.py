@@ -158,6 +158,8 @@ class Tenants:
             annotations={"example.com/submitted-by": rng.choice(users)},
             priority=-10 if mix.pool == "owned" and rng.random() < 0.5 else 0,
         )
+        if self.size == "measured" and namespace in ("vision", "science-hpc"):
+            recipe.cpu = 8
         recipe.plan.tells_end = rng.random() < 0.6
         if mix.share:
             recipe.share = rng.choice(mix.share)
@@ -284,4 +286,8 @@ def quotas(world, number: int) -> dict[str, int]:
     """GPUs of each Volcano queue: together less than people want."""
     units = sum(n.count for n in world.nodes.values() if n.pool == "train")
     robotics = max(8, units // 3 // 8 * 8)
-    return {"research": max(units - robotics, units // 2), "robotics": robotics, "loose": 64}
+    return {
+        "research": max(units - robotics, units // 2, min(units, 8)),
+        "robotics": robotics,
+        "loose": 64,
+    }

@@ -20,8 +20,9 @@ WARM_UP = DAY // 4
 class World:
     """One cluster: what is there, and what of it gets recorded."""
 
-    def __init__(self, name: str, seed: int, begin: int, end: int):
-        self.name = name
+    def __init__(self, name: str, seed: int, begin: int, end: int, *, keeps: bool = False):
+        self.name, self.seed = name, seed
+        self.keeps = keeps  # every version of pods and nodes, for the metrics made of them
         self.rng = Random(f"{seed}/{name}")
         self.names = Random(f"{seed}/{name}/names")
         self.begin, self.end = begin, end
@@ -78,11 +79,15 @@ class World:
 
     def tell_pod(self, pod: Pod, change: str = "MODIFIED") -> None:
         """The API server has a new version of a pod."""
+        if self.keeps:
+            pod.history.append((self.now, pod.version()))
         if seen := self._tell("pods", change, pod.body):
             pod.see(seen, is_deleted=change == "DELETED")
 
     def tell_node(self, node: Node, change: str = "MODIFIED") -> None:
         """The API server has a new version of a node."""
+        if self.keeps:
+            node.history.append((self.second, node.version(self.now), dict(node.labels)))
         if seen := self._tell("nodes", change, node.body):
             node.see(seen)
             if change == "DELETED":
