@@ -6,7 +6,8 @@ How a cluster lives belongs to the modules named in `live`; what can be known of
 from datetime import UTC, datetime
 from pathlib import Path
 
-from simulator import settings, truth
+from simulator import metrics as gauged
+from simulator import settings, truth, truth_measured
 from simulator.clock import DAY, SECOND
 from simulator.controllers import Platform
 from simulator.faults import Faults
@@ -31,28 +32,39 @@ def build(
     size: str = "demo",
     begin: datetime = BEGIN,
     config: Path | None = None,
+    metrics: bool = False,
 ) -> Path:
-    """Write a fleet's configuration, records and truth under a folder; where the first is."""
+    """Write a fleet's configuration, records and truth under a folder; where the first is.
+
+    With `metrics`, also what Prometheus would hold of it, as OpenMetrics text a cluster.
+    """
     start = int(begin.timestamp()) * SECOND
     names = [NAMES[n] if n < len(NAMES) else f"cluster-{n}" for n in range(clusters)]
     told = settings.load(config, names, start // SECOND, days)
     out.mkdir(parents=True, exist_ok=True)
     for number, name in enumerate(names):
-        world = live(name, number, seed=seed, size=size, begin=start, days=days)
+        world = live(name, number, seed=seed, size=size, begin=start, days=days, keeps=metrics)
         folder = out / "recorded" / name
         folder.mkdir(parents=True, exist_ok=True)
         for stream in world.streams.values():
             (folder / f"{stream.file}.jsonl").write_text("".join(stream.lines))
-        truth.write(world, told, out / "truth" / name)
+        holds, window = truth.write(world, told, out / "truth" / name)
+        if metrics:
+            gauges = gauged.gauges(world, number)
+            gauges.save(out / "prometheus" / f"{name}.om")
+            loading = told.get("policies", {}).get("loading_max_seconds", 1800)
+            truth_measured.write(out / "truth" / name, gauges, holds, window, loading)
     path = out / "gpuledger.yaml"
     path.write_text(settings.dump(told))
     return path
 
 
-def live(name: str, number: int, *, seed: int, size: str, begin: int, days: int) -> World:
-    """One cluster's life, recorded."""
+def live(
+    name: str, number: int, *, seed: int, size: str, begin: int, days: int, keeps: bool = False
+) -> World:
+    """One cluster's life, recorded; `keeps` every version for what is made of them later."""
     end = begin + days * DAY
-    world = World(name, seed, begin, end)
+    world = World(name, seed, begin, end, keeps=keeps)
     make_namespaces(world)
     build_nodes(world, size, number)
     kubelet = Kubelet(world)

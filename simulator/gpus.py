@@ -7,6 +7,7 @@ devices when it admitted it, and took them back when the pod was over.
 from collections import defaultdict
 from dataclasses import dataclass, field
 from random import Random
+from typing import NamedTuple
 from uuid import UUID
 
 from simulator.clock import SECOND
@@ -26,6 +27,19 @@ class Use:
     pod: Pod
     begin: int
     end: int
+
+
+class Fault(NamedTuple):
+    """From when to when a GPU was of no use to anyone, and the error that told of it."""
+
+    begin: int
+    end: int
+    code: int
+
+    @property
+    def is_lost(self) -> bool:
+        """It has fallen off the bus: nothing reads it any more."""
+        return self.code == 79
 
 
 @dataclass(eq=False)
@@ -75,7 +89,7 @@ class GpuCard:
     model: Model
     begin: int
     end: int
-    lost: list[tuple[int, int]] = field(default_factory=list)
+    faults: list["Fault"] = field(default_factory=list)
     devices: list[Device] = field(default_factory=list)
 
     @property
@@ -96,7 +110,9 @@ def deal(world: World) -> list[GpuCard]:
         cards = _cards(node, rng, world.end // SECOND)
         _hand_out(node, cards, by_node[node.uid], world.end)
         for begin, end, resource in node.lost:
-            _lose(cards, begin, end, resource)
+            if resource == GPU:
+                _lose(cards, begin, end)
+        _upgraded(node, cards)
         found += cards
     return found
 
@@ -195,18 +211,22 @@ def _choose(devices: list[Device], pod: Pod, now: int) -> list[Device]:
     return chosen
 
 
-def _lose(cards: list[GpuCard], begin: int, end: int, resource: str) -> None:
-    """A GPU falls off the bus: one that works, if any does."""
-    fit = [c for c in cards if any(d.resource == resource for d in c.devices)]
-    busy = [
-        c
-        for c in fit
-        if any(
-            use.begin < begin - 600 and begin + 600 < use.end for d in c.devices for use in d.uses
-        )
-    ]
+def _lose(cards: list[GpuCard], begin: int, end: int) -> None:
+    """A whole GPU falls off the bus: one that works, if any does."""
+    fit = [c for c in cards if c.devices and not c.devices[0].profile]
+    first, last = begin - 1800, begin + 1800
+    busy = [c for c in fit if any(u.begin < first and last < u.end for u in c.devices[0].uses)]
     for card in (busy or fit)[:1]:
-        card.lost.append((begin, min(end, card.end)))
+        card.faults.append(Fault(begin, min(end, card.end), 79))
+
+
+def _upgraded(node: Node, cards: list[GpuCard]) -> None:
+    """Before a driver upgrade a GPU has an error in its memory, which only a reset mends."""
+    states = [(now, told.driver) for now, told, _ in node.history]
+    begin = next((now for now, state in states if state == "upgrade-required"), None)
+    end = next((now for now, s in states if begin and now > begin and s == "upgrade-done"), None)
+    if begin and end and len(cards) > 3:
+        cards[3].faults.append(Fault(begin - 1500, end, 48))
 
 
 def offset(world: World, name: str) -> int:

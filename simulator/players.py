@@ -19,6 +19,7 @@ SINGLE = (
     (0.17, "slow-reader", "waiting_for_input", 1, 2.6),
     (0.22, "finished", "work_ended", 1, 2.6),
     (0.27, "pcie-only", "nvlink_silent", 2, 1.6),
+    (0.33, "lab-alone", "interactive", 1, 7.5),
     (0.43, "half-used", "over_sized", 4, 2.0),
     (0.52, "segfaulted", "broken", 1, 2.5),
     (0.57, "throttled", "waiting_for_input", 1, 2.6),
@@ -43,7 +44,7 @@ class Players:
     def _recipe(self, name: str, played: str, units: int, hours: float) -> Recipe:
         return Recipe(
             name,
-            "vision",
+            "notebooks-lab" if played == "interactive" else "vision",
             "owned",
             GPU,
             units,

@@ -61,23 +61,23 @@ BETA = (
 )
 MEASURED = (
     (
-        Pool("train", "h100-80gb", "whole", (3,) * 3, 8),
-        Pool("owned", "a100-80gb", "whole", (1,) * 3, 8, labels=OWNED),
-        Pool("serve", "l40s", "whole", (1,) * 3, 6),
-        Pool("mig", "h100-80gb", "mig", (1,) * 3, 3, cut=(OVERFULL, MIXED, ("7g.80gb",))),
-        Pool("single", "h100-80gb", "single", (1,) * 3, 1, cut=(("1g.10gb",) * 7,)),
-        Pool("slice", "t4", "shared", (1,) * 3, 2, replicas=4, is_renamed=True),
-        Pool("slice2", "t4", "shared", (1,) * 3, 1, replicas=10),
-        Pool("hami", "l40s", "hami", (1,) * 3, 1),
-        Pool("cpu", "t4", "cpu", (1,) * 3, 0),
+        Pool("train", "h100-80gb", "whole", (3, 3, 3), 8),
+        Pool("owned", "a100-80gb", "whole", (1, 1, 1), 8, labels=OWNED),
+        Pool("serve", "l40s", "whole", (1, 1, 1), 6),
+        Pool("mig", "h100-80gb", "mig", (1, 1, 1), 3, cut=(OVERFULL, MIXED, ("7g.80gb",))),
+        Pool("single", "h100-80gb", "single", (1, 1, 1), 1, cut=(("1g.10gb",) * 7,)),
+        Pool("slice", "t4", "shared", (1, 1, 1), 2, replicas=4, is_renamed=True),
+        Pool("slice2", "t4", "shared", (1, 1, 1), 1, replicas=10),
+        Pool("hami", "l40s", "hami", (1, 1, 1), 1),
+        Pool("cpu", "t4", "cpu", (1, 1, 1), 0),
     ),
     (
-        Pool("train", "h200-141gb", "whole", (1,) * 3, 8),
-        Pool("owned", "h100-80gb", "whole", (1,) * 3, 4, labels=SPOT),
-        Pool("serve", "l40s", "whole", (1,) * 3, 4),
-        Pool("mig", "a30-24gb", "mig", (1,) * 3, 1, cut=(("2g.12gb", "1g.6gb", "1g.6gb"),)),
-        Pool("slice", "v100-32gb", "shared", (1,) * 3, 1, replicas=3, strategy="mps"),
-        Pool("cpu", "t4", "cpu", (1,) * 3, 0),
+        Pool("train", "h200-141gb", "whole", (1, 1, 1), 8),
+        Pool("owned", "h100-80gb", "whole", (1, 1, 1), 4, labels=SPOT),
+        Pool("serve", "l40s", "whole", (1, 1, 1), 4),
+        Pool("mig", "a30-24gb", "mig", (1, 1, 1), 1, cut=(("2g.12gb", "1g.6gb", "1g.6gb"),)),
+        Pool("slice", "v100-32gb", "shared", (1, 1, 1), 1, replicas=3, strategy="mps"),
+        Pool("cpu", "t4", "cpu", (1, 1, 1), 0),
     ),
 )
 """Two clusters of together 64 GPUs: as small as a fleet can be that shows all that metrics show."""

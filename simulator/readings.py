@@ -18,25 +18,7 @@ from simulator.tracks import Track
 from simulator.world import World
 
 STEP = 30
-NOISE = (
-    0.0,
-    0.4,
-    -0.6,
-    -0.6,
-    0.9,
-    0.1,
-    -0.3,
-    0.7,
-    0.7,
-    -0.9,
-    0.2,
-    -0.1,
-    0.5,
-    -0.4,
-    -0.8,
-    0.6,
-    -0.5,
-)
+NOISE = tuple(n / 10 for n in (0, 4, -6, -6, 9, 1, -3, 7, 7, -9, 2, -1, 5, -4, -8, 6, -5))
 """Some neighbours are equal: now and then a collection is late, and a value is read twice."""
 
 
@@ -82,10 +64,9 @@ class Reader:
             if index == len(segments):
                 break
             here = segments[index]
-            if here.begin > now - STEP:
-                if here.begin >= now:
-                    number += 1
-                    continue
+            if here.begin >= now:
+                number += 1
+                continue
             if here.begin <= now - STEP and here.end >= now:
                 until = min(self.count, number + (here.end - now) // STEP + 1)
                 found.append(Span(number, until, here.phase, here.memory))
@@ -169,6 +150,5 @@ def watts(card: GpuCard, tracks: list[tuple[Track, list[Span]]], count: int) -> 
 
 def millijoules(power: list[float], begin: int) -> list[str]:
     """The GPU's energy counter: it has counted since the driver was loaded."""
-    return [
-        str(int(value)) for value in accumulate((w * STEP * 1000 for w in power), initial=begin)
-    ]
+    steps = (watt * STEP * 1000 for watt in power)
+    return [str(int(value)) for value in accumulate(steps, initial=begin)]

@@ -129,7 +129,7 @@ def _rogues(world: World, found: list[Track]) -> None:
         for track in found
         if not track.device.profile and track.device.replicas == 1
         for since, until in _gaps(track.device, world)
-        if until - since > 6000
+        if until - since > 6000 and since >= world.begin // SECOND
     ]
     for track, begin, end in rng.sample(free, min(2, len(free))):
         memory = 0.35 * track.device.memory_mib

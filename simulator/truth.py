@@ -43,8 +43,8 @@ UNBOOKED_COLUMNS = (
 )
 
 
-def write(world: World, told: Config, folder: Path) -> None:
-    """Write all truth of a cluster under a folder."""
+def write(world: World, told: Config, folder: Path) -> tuple[dict[str, list[Hold]], Run]:
+    """Write all truth of a cluster under a folder; the holds of each node, and the window."""
     folder.mkdir(parents=True, exist_ok=True)
     pods = [facts(p) for p in world.all_pods if p.seen.first is not None]
     for pod in pods:
@@ -64,10 +64,11 @@ def write(world: World, told: Config, folder: Path) -> None:
             (uid, model, begin, end, *key[1:], micro) for begin, end, key, micro in rows
         ]
         cost_rows += costs(uid, rows, prices(node.node, world.name, told, record.window))
-    _save(folder / "ledger.csv", LEDGER_COLUMNS, ledger_rows)
-    _save(folder / "cost.csv", COST_COLUMNS, cost_rows)
-    _save(folder / "waits.csv", WAIT_COLUMNS, waits(tries))
-    _save(folder / "unbooked.csv", UNBOOKED_COLUMNS, _unbooked(lost))
+    save(folder / "ledger.csv", LEDGER_COLUMNS, ledger_rows)
+    save(folder / "cost.csv", COST_COLUMNS, cost_rows)
+    save(folder / "waits.csv", WAIT_COLUMNS, waits(tries))
+    save(folder / "unbooked.csv", UNBOOKED_COLUMNS, _unbooked(lost))
+    return found, record.window
 
 
 def _record(world: World, pods: list[Facts]) -> Record:
@@ -129,7 +130,8 @@ def _unbooked(lost: list[Lost]) -> list[tuple[object, ...]]:
     return sorted(rows, key=lambda row: (row[2], str(row[4]), str(row[6])))
 
 
-def _save(path: Path, columns: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> None:
+def save(path: Path, columns: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> None:
+    """Write a table of the truth."""
     with path.open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(columns)
