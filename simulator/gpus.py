@@ -212,11 +212,16 @@ def _choose(devices: list[Device], pod: Pod, now: int) -> list[Device]:
 
 
 def _lose(cards: list[GpuCard], begin: int, end: int) -> None:
-    """A whole GPU falls off the bus: one that works, if any does."""
+    """A whole GPU falls off the bus: best one that works, and none whose part is another one."""
     fit = [c for c in cards if c.devices and not c.devices[0].profile]
-    first, last = begin - 1800, begin + 1800
-    busy = [c for c in fit if any(u.begin < first and last < u.end for u in c.devices[0].uses)]
-    for card in (busy or fit)[:1]:
+
+    def rank(card: GpuCard) -> tuple[bool, bool]:
+        uses = card.devices[0].uses
+        plays = any(u.begin < end and begin < u.end and u.pod.plan.part for u in uses)
+        is_busy = any(u.begin < begin - 1800 and begin + 1800 < u.end for u in uses)
+        return plays, not is_busy
+
+    for card in sorted(fit, key=rank)[:1]:
         card.faults.append(Fault(begin, min(end, card.end), 79))
 
 

@@ -9,6 +9,7 @@ from random import Random
 from typing import NamedTuple
 
 from simulator.exporters import Exporter
+from simulator.readings import STEP
 from simulator.tracks import Track
 from simulator.world import World
 
@@ -63,21 +64,21 @@ def spoil(world: World, found: list[tuple[Track, Exporter]]) -> dict[int, Spoilt
     blunt = [(t, e) for t, e in whole if not e.setup.has_prof]
     for key, value, reason in SINGLE:
         for track, exporter in rng.sample(rich, min(2, len(rich))):
-            at = _moment(rng, exporter)
+            at = _moment(rng, track, exporter)
             result[id(track)].bad.append(Bad(key, at, at + 1, value, reason))
     for track, exporter in rng.sample(rich, min(2, len(rich))):  # blanks after an error
-        at = _moment(rng, exporter)
+        at = _moment(rng, track, exporter)
         for key in ACTIVITY[1:]:
             result[id(track)].bad.append(Bad(key, at, at + 24, FP64, "sentinel"))
     for track, exporter in rng.sample(rich, min(1, len(rich))):  # nothing left to tell it by
-        at = _moment(rng, exporter)
+        at = _moment(rng, track, exporter)
         result[id(track)].blind.append((at, at + 24))
         for key in ACTIVITY:
             text = "2619" if key == "util" else FP64
             reason = "out_of_range" if key == "util" else "sentinel"
             result[id(track)].bad.append(Bad(key, at, at + 24, text, reason))
     for track, exporter in rng.sample(blunt, min(2, len(blunt))):
-        at = _moment(rng, exporter)
+        at = _moment(rng, track, exporter)
         result[id(track)].blind.append((at, at + 1))
         result[id(track)].bad.append(Bad("util", at, at + 1, "131072", "out_of_range"))
     for track, _ in found:  # over 1, but not by much: what MIG really reads now and then
@@ -86,10 +87,15 @@ def spoil(world: World, found: list[tuple[Track, Exporter]]) -> dict[int, Spoilt
     return result
 
 
-def _moment(rng: Random, exporter: Exporter) -> int:
-    """A scrape that works, and the half hour around it does too."""
+def _moment(rng: Random, track: Track, exporter: Exporter) -> int:
+    """A scrape that works, around which all others do, and not in a stall: it would end it."""
+    reader = exporter.reader
     for _ in range(200):
-        at = rng.randrange(60, max(61, exporter.reader.count - 60))
+        at = rng.randrange(60, max(61, reader.count - 60))
+        begin, end = (reader.first + (at + n) * STEP for n in (-1, 25))
+        stalls = [s for s in track.segments if s.phase.is_stalled]
+        if any(s.begin < end and begin < s.end for s in stalls):
+            continue
         if all(exporter.is_read(n) for n in (at - 1, at, at + 25)):
             return at
     return 0

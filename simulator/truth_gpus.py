@@ -165,7 +165,9 @@ def _regions(hold: Hold, one: Watched) -> list[Run]:
     for begin, end in union(runs):
         for fault in one.track.device.card.faults:
             if fault.begin < end and begin < fault.end:
-                end = max(begin, fault.begin)
+                if begin < fault.begin:
+                    found.append((begin, fault.begin))
+                begin = min(end, fault.end)
         if begin < end:
             found.append((begin, end))
     return found
