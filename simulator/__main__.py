@@ -16,6 +16,7 @@ def main() -> None:
     parser.add_argument("--size", choices=SIZES, default="demo")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--config", type=Path)
+    parser.add_argument("--metrics", action="store_true", help="OpenMetrics text too")
     told = parser.parse_args()
     print(
         build(
@@ -25,6 +26,7 @@ def main() -> None:
             days=told.days,
             size=told.size,
             config=told.config,
+            metrics=told.metrics,
         )
     )
 

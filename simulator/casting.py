@@ -27,6 +27,7 @@ PARTS = {
         *("normal", "never_worked", "work_ended", "normal", "waiting_for_input", "broken"),
         *("normal", "work_ended", "over_sized", "nvlink_silent"),
     ),
+    "inference": ("normal", "stall_spin", "normal"),
 }
 
 

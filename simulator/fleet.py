@@ -53,7 +53,10 @@ def build(
             gauges = gauged.gauges(world, number)
             gauges.save(out / "prometheus" / f"{name}.om")
             loading = told.get("policies", {}).get("loading_max_seconds", 1800)
-            truth_measured.write(out / "truth" / name, gauges, holds, window, loading)
+            facts = out / "truth" / name
+            truth_measured.write(facts, gauges, holds, window, loading)
+            holds, window = truth.without_record(world, told, gauges.shows)
+            truth_measured.write(facts / "prometheus", gauges, holds, window, loading)
     path = out / "gpuledger.yaml"
     path.write_text(settings.dump(told))
     return path

@@ -15,6 +15,7 @@ from simulator.exporters import Exporter, exporters
 from simulator.gpus import deal
 from simulator.kube_metrics import Scraped
 from simulator.openmetrics import Page, Series, labelled
+from simulator.pods import Pod
 from simulator.tracks import Track, tracks
 from simulator.world import World
 
@@ -28,7 +29,16 @@ class Gauges:
     xids: list[Xid]
     exporters: dict[str, Exporter]
     views: list[View]
+    targets: list[Scraped]
     page: Page
+
+    def shows(self, pod: Pod) -> bool:
+        """Some scrape of kube-state-metrics found a pod that had its node."""
+        if pod.bound is None:
+            return False
+        first = self.targets[0].number(pod.bound)
+        last = self.targets[0].count if pod.removed is None else self.targets[0].number(pod.removed)
+        return first < last
 
     def save(self, path: Path) -> None:
         """Write all metrics into one file."""
@@ -49,7 +59,7 @@ def gauges(world: World, number: int) -> Gauges:
     targets = kube_metrics.tell(page, world, number)
     cadvisor.tell(page, world, plays)
     _scrapes(page, list(told.values()), targets)
-    return Gauges(plays, found, xids, told, views, page)
+    return Gauges(plays, found, xids, told, views, targets, page)
 
 
 def _views(

@@ -5,6 +5,7 @@ then by time, as the format demands, and the samples of each metric are counted.
 """
 
 from collections.abc import Callable, Iterable
+from itertools import chain
 from pathlib import Path
 from typing import TextIO
 
@@ -24,7 +25,7 @@ def labelled(labels: dict[str, str]) -> str:
 
 
 class Page:
-    """The families of one file, written one after the other so that they need no room."""
+    """The families of one file, written one after the other so that they need little room."""
 
     def __init__(self) -> None:
         self.families: dict[str, list[Write]] = {}
@@ -39,12 +40,15 @@ class Page:
         with path.open("w") as file:
             for name in sorted(self.families):
                 file.write(f"# TYPE {name.removesuffix('_total')} {_kind(name)}\n")
-                for write in self.families[name]:
-                    self._family(file, name, write())
+                writes = self.families[name]
+                self._family(file, name, chain.from_iterable(write() for write in writes))
             file.write("# EOF\n")
 
     def _family(self, file: TextIO, name: str, series: Iterable[Series]) -> None:
-        """A series that comes in pieces, because its labels came back, is written as one."""
+        """A series that comes in pieces, because its labels came back, is written as one.
+
+        Labels come back when a GPU is free again, and when a name is used again.
+        """
         found: dict[str, list[str]] = {}
         for labels, values, stamps in series:
             start = f"{name}{{{labels}}} "

@@ -208,6 +208,8 @@ class Pod:
     removed: int | None = None  # the object was gone, in microseconds
     history: list[tuple[int, "PodVersion"]] = field(default_factory=list)
     seen: Seen = field(default_factory=Seen)
+    whole: Seen = field(default_factory=Seen)
+    """What a recorder would have seen that never looks away or late; kept for metrics only."""
 
     def version(self) -> "PodVersion":
         """What the API server says of it now, as far as metrics repeat it."""
@@ -238,18 +240,18 @@ class Pod:
             return "image_pull"
         return "crash_loop" if "CrashLoopBackOff" in reasons else "undetermined"
 
-    def see(self, instant: int, *, is_deleted: bool = False) -> None:
-        """The recorder saw the present state."""
-        now, seen = instant // SECOND, self.seen
+    def see(self, instant: int, *, is_deleted: bool = False, into: Seen | None = None) -> None:
+        """The recorder saw the present state; or what else is told of every version."""
+        now, seen = instant // SECOND, into or self.seen
         if seen.first is None:
             seen.first = now
         if self.node_name and seen.placed is None:
             seen.placed, seen.node_name = instant, self.node_name
             is_told = self.has_condition and self.bound is not None
             seen.bound = self.bound // SECOND if is_told and self.bound is not None else now
-        if self.acknowledged is not None and self.reason != "UnexpectedAdmissionError":
-            for container in self.containers:
-                container.see()
+        is_started = self.acknowledged is not None and self.reason != "UnexpectedAdmissionError"
+        for container in self.containers if is_started and not into else ():
+            container.see()
         waits = self._waits_for()
         if not seen.waiting or seen.waiting[-1][1] != waits:
             seen.waiting.append((now, waits))

@@ -5,12 +5,14 @@ Of what it did, only that counts which the record shows: what happened in a gap 
 
 import csv
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from copy import copy
 from datetime import datetime, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from simulator.clock import SECOND
+from simulator.pods import Pod
 from simulator.settings import Config
 from simulator.truth_attempts import WAIT_COLUMNS, attempts, waits
 from simulator.truth_facts import NEVER, Facts, NodeFacts, Run, facts, node_facts
@@ -69,6 +71,32 @@ def write(world: World, told: Config, folder: Path) -> tuple[dict[str, list[Hold
     save(folder / "waits.csv", WAIT_COLUMNS, waits(tries))
     save(folder / "unbooked.csv", UNBOOKED_COLUMNS, _unbooked(lost))
     return found, record.window
+
+
+def without_record(
+    world: World, told: Config, is_visible: Callable[[Pod], bool]
+) -> tuple[dict[str, list[Hold]], Run]:
+    """The holds as they were, whatever the recorder saw; without PodGroups there are no gangs.
+
+    That is what can be known from metrics alone, of the pods that they show.
+    """
+    window = (world.begin // SECOND, world.end // SECOND)
+    pods = []
+    for pod in filter(is_visible, world.all_pods):
+        shadow = copy(pod)
+        shadow.seen, shadow.group = pod.whole, None
+        shadow.containers = [copy(container) for container in pod.containers]
+        for container in shadow.containers:
+            container.known = dict(container.runs)
+        pods.append(facts(shadow))
+        pods[-1].workload_class = workload_class(pods[-1], told)
+    nodes = []
+    for node in world.all_nodes:
+        shadow = copy(node)
+        shadow.versions = [version for _, version, _ in node.history]
+        shadow.deleted = node.removed
+        nodes.append(node_facts(shadow, _days(window, told)))
+    return _holds(world, told, pods, nodes, window)[0], window
 
 
 def _record(world: World, pods: list[Facts]) -> Record:

@@ -44,10 +44,16 @@ COLUMNS = {
 }
 
 
+OF_HOLDS = ("gpu_states", "idle_episodes", "stalled_episodes", "over_sized", "nvlink_silent")
+"""What depends on which holds are known."""
+
+
 def write(
     folder: Path, gauges: Gauges, holds: dict[str, list[Hold]], window: Run, loading: int
 ) -> None:
-    """Write all of it under a folder."""
+    """Write all of it under a folder; what depends on no hold only where it is not yet above."""
+    is_first = not folder.parent.joinpath("gpu_states.csv").exists()
+    folder.mkdir(parents=True, exist_ok=True)
     tracks, exporters, views = gauges.tracks, gauges.exporters, gauges.views
     spoilt = {id(v.track): v.spoilt for v in views}
     watched = {
@@ -86,7 +92,8 @@ def write(
         "samples": sorted(gauges.page.counts.items()),
     }
     for name, rows in tables.items():
-        save(folder / f"{name}.csv", COLUMNS[name], rows)
+        if is_first or name in OF_HOLDS:
+            save(folder / f"{name}.csv", COLUMNS[name], rows)
 
 
 def _gpu(track: Track) -> Row:

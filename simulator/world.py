@@ -81,6 +81,7 @@ class World:
         """The API server has a new version of a pod."""
         if self.keeps:
             pod.history.append((self.now, pod.version()))
+            pod.see(self.now, is_deleted=change == "DELETED", into=pod.whole)
         if seen := self._tell("pods", change, pod.body):
             pod.see(seen, is_deleted=change == "DELETED")
 
