@@ -87,14 +87,8 @@ def test_promtool_loads_every_sample(fleet, tmp_path, require, full_size):
             text, expected = tmp_path / f"{cluster}.om", len(lines) - 1
             text.write_text("".join(lines))
         # One block, or promtool reads the whole file once for every two hours.
-        load = [
-            "create-blocks-from",
-            "openmetrics",
-            "--max-block-duration=54h",
-            str(text),
-            str(out),
-        ]
-        answer = subprocess.run([promtool, "tsdb", *load], capture_output=True, text=True)
+        load = [promtool, "tsdb", "create-blocks-from", "openmetrics", "--max-block-duration=54h"]
+        answer = subprocess.run([*load, text, out], capture_output=True, text=True)
         assert answer.returncode == 0, answer.stderr
         told = subprocess.run([promtool, "tsdb", "list", out], capture_output=True, text=True)
         assert sum(int(line.split()[4]) for line in told.stdout.splitlines()[1:]) == expected > 1e4
@@ -362,6 +356,7 @@ def test_a_heartbeat_does_not_end_an_episode(fleet):
 def test_stalls_of_both_kernels_and_all_findings_occur(fleet):
     scored = [r for r in rows(fleet, "stalled_episodes") if r["is_scored"] == "1"]
     assert {r["kernel"] for r in scored} == {"spin", "collective"}
+    assert {r["confidence"] for r in scored} == {"likely", "suspected"}  # by PROF, or without
     assert all(int(r["end"]) - int(r["begin"]) >= 600 for r in scored)
     for table in ("over_sized", "nvlink_silent", "used_without_hold"):
         assert rows(fleet, table), table
