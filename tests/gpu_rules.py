@@ -6,7 +6,7 @@ product finds it belongs to the product.
 
 from collections import defaultdict
 
-from tests.openmetrics_text import Series
+from tests.measured import Series
 
 READ = {"SM": "sm", "GR": "gr", "TE": "tensor", "DR": "dram", "GP": "util", "BO": "power"}
 LEAST = {"idle": 300, "stalled": 600}

@@ -4,13 +4,11 @@ Whether the pipeline reads them rightly is for its own tests; the fleet's events
 test_simulator.py.
 """
 
-import csv
 import filecmp
 import shutil
 import subprocess
 from collections import Counter, defaultdict
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 
@@ -19,11 +17,13 @@ from simulator.clock import SECOND
 from simulator.fleet import BEGIN, live
 from simulator.metrics import gauges
 from tests.gpu_rules import states
-from tests.openmetrics_text import Series, read
+from tests.measured import CLUSTERS, Series, read, rows, some
 
-CLUSTERS = ("alpha", "beta")
 START = int(BEGIN.timestamp())
-LOOKED_AT = ("DCGM_", "dcgm_", "up{", "kube_pod_info", "kube_pod_labels", "kube_node", "container_")
+LOOKED_AT = (
+    *("DCGM_", "dcgm_", "up{", "kube_pod_info", "kube_pod_labels", "kube_pod_status_scheduled"),
+    *("kube_node", "container_"),
+)
 LOADED = ("DCGM_EXP_", "DCGM_FI_DEV_XID_", "up{", "kube_node_info", "container_cpu_usage_")
 """What promtool loads at the small size."""
 
@@ -41,19 +41,6 @@ def told(fleet) -> dict[str, list[Series]]:
     """The series of each cluster that the tests look at."""
     pages = {name: fleet / "prometheus" / f"{name}.om" for name in CLUSTERS}
     return {name: list(read(page, *LOOKED_AT)) for name, page in pages.items()}
-
-
-def rows(fleet: Path, table: str, *clusters: str) -> list[dict[str, str]]:
-    found = []
-    for cluster in clusters or CLUSTERS:
-        with (fleet / "truth" / cluster / f"{table}.csv").open() as file:
-            found += [{"cluster": cluster, **row} for row in csv.DictReader(file)]
-    return found
-
-
-def some(told: list[Series], name: str, **labels: str) -> list[Series]:
-    """The series of a metric in which these labels read so."""
-    return [s for s in told if s.name == name and labels.items() <= s.labels.items()]
 
 
 # The text
@@ -316,6 +303,33 @@ def test_states_of_whole_gpus_add_up_to_the_ledger(fleet):
                 theirs[row["node_uid"]] += seconds * int(row["micro_gpu"]) // 1_000_000
     assert whole
     assert {uid: ours[uid] for uid in whole} == {uid: theirs[uid] for uid in whole}
+
+
+def test_a_pod_is_loading_until_it_works_for_the_first_time_or_half_an_hour_is_over(fleet):
+    loading: dict = defaultdict(list)
+    for row in rows(fleet, "gpu_states"):
+        if row["state"] == "loading" and not row["node_name"].startswith("serve"):
+            key = (row["pod_uid"], row["gpu_uuid"], row["gi_id"])
+            loading[key].append((int(row["begin"]), int(row["end"])))
+    lasted = [sum(end - begin for begin, end in parts) for parts in loading.values()]
+    assert len(lasted) > 50 and max(lasted) == 1800
+    late = [int(r["begin"]) - int(r["since"]) for r in rows(fleet, "idle_episodes")]
+    assert 0 in late and any(1700 < seconds <= 1800 for seconds in late)
+
+
+def test_where_metrics_alone_tell_a_hold_begins_when_its_pod_was_scheduled(told, fleet):
+    for cluster in CLUSTERS:
+        bound = {
+            s.labels["uid"]: s.values[0]
+            for s in some(told[cluster], "kube_pod_status_scheduled_time")
+        }
+        begins: dict[str, int] = {}
+        for row in rows(fleet, "prometheus/gpu_states", cluster):
+            begins[row["pod_uid"]] = min(int(row["begin"]), begins.get(row["pod_uid"], 1 << 60))
+        late = {uid: begin for uid, begin in begins.items() if begin > START}
+        wrong = {uid for uid, begin in late.items() if bound.get(uid) != begin}
+        assert len(late) > 50
+        assert all(uid not in bound for uid in wrong) and len(wrong) <= 1  # its manifest says where
 
 
 def test_nearly_all_of_it_can_be_scored(fleet):
