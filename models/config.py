@@ -12,24 +12,15 @@ from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo, available_timezones
 
 import yaml
-from pydantic import AfterValidator, Field, ValidationError, ValidationInfo, field_validator
+from pydantic import Field, ValidationError, field_validator
 
 from models.config_errors import ConfigError, described, nearest
-from models.parts import Currency, Moment, Part, instant
+from models.parts import Beside, Currency, Moment, Part, instant
 from models.pricing import Price, Rate, currency_faults, price_conflicts
 from models.rules import Team, TeamRule, WorkloadClass, rule_faults, team_faults
 
 VARIABLE, FILE = "GPULEDGER_CONFIG", "gpuledger.yaml"
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
-
-
-def _beside(path: Path, info: ValidationInfo) -> Path:
-    folder = (info.context or {}).get("folder")
-    return folder / path.expanduser() if folder else path.expanduser()
-
-
-Beside = Annotated[Path, AfterValidator(_beside)]
-"""A path; a relative one counts from the folder of the configuration."""
 
 
 class Lake(Part):

@@ -107,7 +107,9 @@ def _walk(model: type[BaseModel], location: tuple[int | str, ...]) -> tuple[list
         path += f".{step}" if path else str(step)
         if is_last:
             return parents, path
-        here = [part for m in parents for part in _parts(fields(m).get(step))]
+        holders = [m for m in parents if step in fields(m)]
+        if holders:  # else the step is a key of a dict, whose values are these parts
+            here = [part for m in holders for part in _parts(fields(m)[step])]
     return here, path
 
 
@@ -117,7 +119,7 @@ def _tag(model: type[BaseModel]) -> str | None:
 
 
 def _parts(annotation: Any) -> list[Any]:
-    """The classes inside an annotation: of lists, options and unions."""
-    if get_origin(annotation) in (tuple, list, Union, types.UnionType, Annotated):
+    """The classes inside an annotation: of lists, dicts, options and unions."""
+    if get_origin(annotation) in (tuple, list, dict, Union, types.UnionType, Annotated):
         return [part for inner in get_args(annotation) for part in _parts(inner)]
     return [annotation] if isinstance(annotation, type) else []

@@ -1,13 +1,14 @@
-"""What all parts of a configuration have in common: strictness, moments, amounts.
+"""What all parts of a configuration have in common: strictness, moments, amounts, paths.
 
-The parts themselves live in `config`, `pricing`, `rules` and `mapping`.
+The parts themselves live in `config`, `pricing`, `rules`, `mapping` and `prometheus`.
 """
 
 from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
+from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationInfo
 
 from models.config_errors import CURRENCIES, nearest
 from models.window import midnight
@@ -71,3 +72,12 @@ def _currency(code: str) -> str:
 
 Currency = Annotated[str, AfterValidator(_currency)]
 """A currency in use, by its ISO 4217 code."""
+
+
+def _beside(path: Path, info: ValidationInfo) -> Path:
+    folder = (info.context or {}).get("folder")
+    return folder / path.expanduser() if folder else path.expanduser()
+
+
+Beside = Annotated[Path, AfterValidator(_beside)]
+"""A path; a relative one counts from the folder of the configuration."""

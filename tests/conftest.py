@@ -58,3 +58,11 @@ def chromium(require) -> str:
     names = ("chromium", "chromium-browser", "google-chrome")
     found = next(filter(None, map(shutil.which, names)), None)
     return require("chromium", found, "install Debian's package chromium")
+
+
+@pytest.fixture(scope="session")
+def prometheus(require) -> tuple[str, str]:
+    """The server that keeps metrics, and the tool that writes what it keeps."""
+    remedy = "install Debian's package prometheus"
+    server = require("prometheus", shutil.which("prometheus"), remedy)
+    return server, require("promtool", shutil.which("promtool"), remedy)

@@ -1,0 +1,240 @@
+"""What a Prometheus answers to a query, as frames: labels of series, samples, and what was odd.
+
+How an answer is got belongs to `prometheus_http`, which stretch it must fill to
+`prometheus_segments`. Samples go from text to Arrow without a Python object for each; text that
+is not laid out as Prometheus writes it takes the slower way, to the same frames.
+"""
+
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any, NamedTuple
+
+import orjson
+import polars as pl
+import pyarrow as pa
+import pyarrow.csv as arrow_csv
+
+from models.table import INSTANT
+
+SAMPLES = {"series_number": pl.UInt32(), "at": INSTANT, "value": pl.Float64()}
+_OPENS, _CLOSES = b'"values":[[', b"]]"
+# `1,"2"],[3,"4"` becomes two lines that both begin with a comma, in one pass over the text.
+_LINES = bytes.maketrans(b"]", b"\n")
+_EACH = ("number", "times")
+_READ = arrow_csv.ReadOptions(
+    column_names=["", "at", "value"], use_threads=False, block_size=1 << 20
+)
+_PARSE = arrow_csv.ParseOptions(quote_char=False, ignore_empty_lines=False)
+_CONVERT = arrow_csv.ConvertOptions(
+    column_types={"at": pa.float64(), "value": pa.float64()},
+    include_columns=["at", "value"],
+    null_values=["NaN"],
+)
+
+
+class Broken(Exception):
+    """The text is no whole answer: cut short, or no JSON of this API."""
+
+
+class Samples(NamedTuple):
+    """Samples of some series; the numbers of series hold within this pair only."""
+
+    series: pl.DataFrame
+    """series_number, and a struct of labels, which are null where a series has none such."""
+    samples: pl.DataFrame
+    """series_number, at, value; the value is null where NaN was stored."""
+
+
+@dataclass
+class Answer:
+    """One answer, understood."""
+
+    data: Samples
+    read_count: int
+    """Samples in it, those included that were left out afterwards."""
+    warnings: list[str] = field(default_factory=list)
+    """Each is a reason to hold the answer for incomplete."""
+    notices: dict[str, int] = field(default_factory=dict)
+    """What was left out or is odd, and how often."""
+
+
+def understood(text: bytes, begin: int, end: int) -> Answer:
+    """The samples of an answer in (begin, end], in milliseconds since 1970, each once."""
+    envelope, values = _taken_apart(text)
+    return answer_of(envelope, values, begin, end)
+
+
+def answer_of(envelope: Any, values: list[bytes] | None, begin: int, end: int) -> Answer:
+    """The same of an answer that is parsed; the values of its series may lie apart, as text."""
+    warnings = faults_of(envelope)
+    notices: dict[str, int] = {}
+    try:
+        entries = list(_entries(envelope["data"], notices))
+        labels = [dict(entry["metric"]) for entry in entries]
+        if values is not None:
+            counts = [value.count(b"]") + 1 for value in values]
+            at, value = _from_text(values)
+        else:
+            pairs = [entry["values"] for entry in entries]
+            counts = [len(pair) for pair in pairs]
+            at, value = _from_pairs(pairs)
+        if len(at) != sum(counts):
+            raise Broken("its samples are not all there")
+        return _answer(labels, counts, (at, value), (begin, end), warnings, notices)
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise Broken(f"is not shaped as an answer: {type(error).__name__}") from None
+
+
+def faults_of(envelope: Any) -> list[str]:
+    """What makes an answer incomplete although it came: warnings, infos, a partial result."""
+    if not isinstance(envelope, dict) or envelope.get("status") != "success":
+        raise Broken("it does not say that it succeeded")
+    said = [str(text) for key in ("warnings", "infos") for text in envelope.get(key) or ()]
+    return [*said, *(["isPartial"] if envelope.get("isPartial") else ())]
+
+
+def _taken_apart(text: bytes) -> tuple[Any, list[bytes] | None]:
+    """The envelope without the samples, and these as text; None where they are laid out else.
+
+    The mark that opens them holds a bare quote and a colon, which no string in JSON can.
+    """
+    first, *parts = text.split(_OPENS)
+    values, rest = [], [first]
+    for part in parts:
+        value, closed, after = part.partition(_CLOSES)
+        if not closed:
+            raise Broken("it is cut short")
+        values.append(value)
+        rest.append(after)
+    envelope = None
+    try:
+        envelope = orjson.loads(b'"values":[]'.join(rest))
+        found = envelope["data"]["result"]
+        if sum(1 for entry in found if entry.get("values") == []) == len(values) == len(found):
+            return envelope, values
+        return orjson.loads(text), None
+    except orjson.JSONDecodeError:
+        raise Broken("it is cut short or no JSON") from None
+    except (KeyError, TypeError, AttributeError):
+        return envelope, None
+
+
+def _entries(data: Any, notices: dict[str, int]) -> Any:
+    """The series of a matrix or a vector that have samples which are numbers."""
+    if data["resultType"] not in ("matrix", "vector"):
+        raise Broken(f"it holds a {data['resultType']}, neither matrix nor vector")
+    for entry in data["result"]:
+        if "histogram" in entry or "histograms" in entry:
+            _count(notices, "native_histogram", len(entry.get("histograms") or [0]))
+        if "value" in entry:
+            yield {"metric": entry["metric"], "values": [entry["value"]]}
+        elif "values" in entry:
+            yield entry
+
+
+def _from_text(values: list[bytes]) -> tuple[pl.Series, pl.Series]:
+    if not values:
+        return pl.Series(dtype=pl.Float64), pl.Series(dtype=pl.Float64)
+    lines = b"," + b"],".join(values).translate(_LINES, b'"[')
+    try:
+        table = arrow_csv.read_csv(
+            pa.BufferReader(lines),
+            read_options=_READ,
+            parse_options=_PARSE,
+            convert_options=_CONVERT,
+        )
+    except pa.ArrowInvalid:
+        raise Broken("it holds samples that are no numbers") from None
+    at, value = pl.from_arrow(table).get_columns()  # type: ignore[union-attr]
+    return at, value
+
+
+def _from_pairs(pairs: list[Any]) -> tuple[pl.Series, pl.Series]:
+    flat = list(chain.from_iterable(pairs))
+    at = pl.Series([float(pair[0]) for pair in flat], dtype=pl.Float64)
+    value = pl.Series([float(pair[1]) for pair in flat], dtype=pl.Float64)
+    return at, value.fill_nan(None)
+
+
+def _answer(
+    labels: list[dict[str, str]],
+    counts: list[int],
+    columns: tuple[pl.Series, pl.Series],
+    window: tuple[int, int],
+    warnings: list[str],
+    notices: dict[str, int],
+) -> Answer:
+    numbers, unique = _numbered(labels)
+    at, value = columns
+    if at.null_count():
+        raise Broken("it holds a time that is no number")
+    each = pl.DataFrame(
+        {"number": numbers, "times": counts}, schema=dict.fromkeys(_EACH, pl.UInt32)
+    )
+    spread = each.filter(pl.col("times") > 0).select(pl.col("number").repeat_by("times").explode())
+    frame = pl.DataFrame(
+        {
+            "series_number": spread["number"],
+            "at": (at * 1000).round().cast(pl.Int64),
+            "value": value,
+        }
+    )
+    samples = within(frame, window)
+    samples = once(samples, notices)
+    if nulls := samples["value"].null_count():
+        _count(notices, "not_a_number", nulls)
+    data = Samples(series_frame(unique), timed(samples))
+    return Answer(data, frame.height, warnings, notices)
+
+
+def _numbered(labels: list[dict[str, str]]) -> tuple[list[int], list[dict[str, str]]]:
+    """A number for each set of labels, the same for the same set, and the sets by number."""
+    known: dict[tuple[tuple[str, str], ...], int] = {}
+    numbers = [known.setdefault(tuple(sorted(one.items())), len(known)) for one in labels]
+    return numbers, [dict(key) for key in known]
+
+
+def series_frame(labels: list[dict[str, str]]) -> pl.DataFrame:
+    """The labels of series by number."""
+    names = sorted({name for one in labels for name in one}) or ["__name__"]
+    kind = pl.Struct(dict.fromkeys(names, pl.String()))
+    return pl.DataFrame(
+        {
+            "series_number": pl.Series(range(len(labels)), dtype=pl.UInt32),
+            "labels": pl.Series(labels, dtype=kind),
+        }
+    )
+
+
+def within(frame: pl.DataFrame, window: tuple[int, int]) -> pl.DataFrame:
+    """The rows in (begin, end]; older servers answer with the sample at the begin, too."""
+    begin, end = window
+    return frame.filter((pl.col("at") > begin) & (pl.col("at") <= end))
+
+
+def once(frame: pl.DataFrame, notices: dict[str, int]) -> pl.DataFrame:
+    """Each (series, time) once, the first; that another value was there is a notice."""
+    rises = frame.select(
+        ((pl.col("series_number").diff().cast(pl.Int64) != 0) | (pl.col("at").diff() > 0)).all(),
+        pl.col("series_number").rle_id().max().alias("runs"),
+        pl.col("series_number").n_unique().alias("series"),
+    )
+    is_rising, runs, series = rises.row(0)
+    if frame.is_empty() or (is_rising and runs + 1 == series):
+        return frame
+    kept = frame.unique(["series_number", "at"], keep="first", maintain_order=True)
+    if kept.height < frame.height:
+        _count(notices, "duplicate_sample", frame.height - kept.height)
+        distinct = frame.unique(["series_number", "at", "value"]).height
+        if distinct > kept.height:
+            _count(notices, "conflicting_sample", distinct - kept.height)
+    return kept
+
+
+def timed(frame: pl.DataFrame) -> pl.DataFrame:
+    """Milliseconds as instants."""
+    return frame.with_columns((pl.col("at") * 1000).cast(INSTANT)).cast(SAMPLES)  # type: ignore[arg-type]
+
+
+def _count(notices: dict[str, int], reason: str, times: int) -> None:
+    notices[reason] = notices.get(reason, 0) + times
