@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from collectors.prometheus_answers import Answer, Samples, understood
-from collectors.prometheus_discovery import Discovery
+from collectors.prometheus_discovery import Discovery, Told
 from collectors.prometheus_http import Connection, Fault, Patience, TooMuch, Transient
 from collectors.prometheus_segments import Segment, State, Stretch, worst
 from collectors.prometheus_selectors import Group
@@ -74,6 +74,10 @@ class Prometheus:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def metrics(self, begin: int, end: int) -> Told:
+        """The metrics that have series in the time: discovered, never assumed."""
+        return self.discovery.metrics(begin, end)
 
     def collect(self, segments: Iterable[Segment]) -> Iterator[Fetched]:
         """The segments in their order; only a few are in memory at a time."""
