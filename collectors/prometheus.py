@@ -61,7 +61,9 @@ class Prometheus:
         self._shards: dict[Group, tuple[Group, Group]] = {}
         self._refused: dict[Group, int] = {}
         self._exhausted = self._down = 0
-        self._pool = ThreadPoolExecutor(source.concurrency, thread_name_prefix="prometheus")
+        # While an answer is made a frame, the server already works on the next.
+        self._pool = ThreadPoolExecutor(2 * source.concurrency, thread_name_prefix="prometheus")
+        self._turns = threading.Semaphore(source.concurrency)
 
     def close(self) -> None:
         """Ends its connections."""
@@ -81,12 +83,11 @@ class Prometheus:
 
     def collect(self, segments: Iterable[Segment]) -> Iterator[Fetched]:
         """The segments in their order; only a few are in memory at a time."""
-        most = self.source.concurrency
         waiting: deque[Future[Fetched]] = deque()
         try:
             for segment in segments:
                 waiting.append(self._pool.submit(self._fetched, segment))
-                if len(waiting) > 2 * most:
+                if len(waiting) > 2 * self.source.concurrency:
                     yield waiting.popleft().result()
             while waiting:
                 yield waiting.popleft().result()
@@ -162,7 +163,9 @@ class Prometheus:
 
         def ask() -> Answer:
             self.query_count += 1
-            return understood(connection.ask("/api/v1/query", form), piece.begin, piece.end)
+            with self._turns:
+                text = connection.ask("/api/v1/query", form)
+            return understood(text, piece.begin, piece.end)
 
         try:
             answer = connection.patiently(ask, 1 if self._exhausted > 1 else None)

@@ -6,21 +6,20 @@ is not laid out as Prometheus writes it takes the slower way, to the same frames
 """
 
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import accumulate, chain
 from typing import Any, NamedTuple
 
 import orjson
 import polars as pl
 import pyarrow as pa
 import pyarrow.csv as arrow_csv
+from pyarrow.compute import list_parent_indices
 
 from models.table import INSTANT
 
-SAMPLES = {"series_number": pl.UInt32(), "at": INSTANT, "value": pl.Float64()}
 _OPENS, _CLOSES = b'"values":[[', b"]]"
 # `1,"2"],[3,"4"` becomes two lines that both begin with a comma, in one pass over the text.
 _LINES = bytes.maketrans(b"]", b"\n")
-_EACH = ("number", "times")
 _READ = arrow_csv.ReadOptions(
     column_names=["", "at", "value"], use_threads=False, block_size=1 << 20
 )
@@ -70,7 +69,7 @@ def answer_of(envelope: Any, values: list[bytes] | None, begin: int, end: int) -
     notices: dict[str, int] = {}
     try:
         entries = list(_entries(envelope["data"], notices))
-        labels = [dict(entry["metric"]) for entry in entries]
+        labels = [entry["metric"] for entry in entries]
         if values is not None:
             counts = [value.count(b"]") + 1 for value in values]
             at, value = _from_text(values)
@@ -168,19 +167,14 @@ def _answer(
     at, value = columns
     if at.null_count():
         raise Broken("it holds a time that is no number")
-    each = pl.DataFrame(
-        {"number": numbers, "times": counts}, schema=dict.fromkeys(_EACH, pl.UInt32)
-    )
-    spread = each.filter(pl.col("times") > 0).select(pl.col("number").repeat_by("times").explode())
     frame = pl.DataFrame(
         {
-            "series_number": spread["number"],
+            "series_number": _spread(numbers, counts),
             "at": (at * 1000).round().cast(pl.Int64),
             "value": value,
         }
     )
-    samples = within(frame, window)
-    samples = once(samples, notices)
+    samples = once(within(frame, window), notices)
     if nulls := samples["value"].null_count():
         _count(notices, "not_a_number", nulls)
     data = Samples(series_frame(unique), timed(samples))
@@ -189,9 +183,21 @@ def _answer(
 
 def _numbered(labels: list[dict[str, str]]) -> tuple[list[int], list[dict[str, str]]]:
     """A number for each set of labels, the same for the same set, and the sets by number."""
-    known: dict[tuple[tuple[str, str], ...], int] = {}
-    numbers = [known.setdefault(tuple(sorted(one.items())), len(known)) for one in labels]
-    return numbers, [dict(key) for key in known]
+    known: dict[bytes, int] = {}
+    keys = [orjson.dumps(one, option=orjson.OPT_SORT_KEYS) for one in labels]
+    numbers = [known.setdefault(key, len(known)) for key in keys]
+    first = dict(zip(reversed(numbers), reversed(labels), strict=True))
+    return numbers, [first[number] for number in range(len(known))]
+
+
+def _spread(numbers: list[int], counts: list[int]) -> pl.Series:
+    """The number of each sample's series."""
+    offsets = pa.array(accumulate(counts, initial=0), pa.int64())
+    lists = pa.LargeListArray.from_arrays(offsets, pa.nulls(sum(counts)))
+    places = pl.Series(pl.from_arrow(list_parent_indices(lists)), dtype=pl.UInt32())
+    if numbers == list(range(len(numbers))):
+        return places
+    return pl.Series(numbers, dtype=pl.UInt32()).gather(places)
 
 
 def series_frame(labels: list[dict[str, str]]) -> pl.DataFrame:
@@ -233,7 +239,7 @@ def once(frame: pl.DataFrame, notices: dict[str, int]) -> pl.DataFrame:
 
 def timed(frame: pl.DataFrame) -> pl.DataFrame:
     """Milliseconds as instants."""
-    return frame.with_columns((pl.col("at") * 1000).cast(INSTANT)).cast(SAMPLES)  # type: ignore[arg-type]
+    return frame.with_columns((pl.col("at") * 1000).cast(INSTANT))
 
 
 def _count(notices: dict[str, int], reason: str, times: int) -> None:
