@@ -39,7 +39,9 @@ class Fetched:
     notices: dict[str, int] = field(default_factory=dict)
     """What was left out or is odd, by reason, and how often."""
     read_count: int = 0
-    """Samples that the server sent, those that were sent in vain included where they came."""
+    """Samples that the server sent, those included that were sent twice or before the begin."""
+    query_count: int = 0
+    """Questions asked, those included that came to nothing."""
 
     @property
     def state(self) -> State:
@@ -53,8 +55,8 @@ class Prometheus:
     def __init__(self, source: PrometheusSource, patience: Patience | None = None):
         self.source, self.patience = source, patience or Patience()
         self.discovery = Discovery(source, self.patience)
-        self.read_count = 0
-        self.query_count = 0
+        self.read_count = self.query_count = 0
+        """Samples and questions of all that was handed on."""
         self._local = threading.local()
         self._connections: list[Connection] = []
         self._reach: dict[Group, int] = {}
@@ -88,12 +90,17 @@ class Prometheus:
             for segment in segments:
                 waiting.append(self._pool.submit(self._fetched, segment))
                 if len(waiting) > 2 * self.source.concurrency:
-                    yield waiting.popleft().result()
+                    yield self._counted(waiting.popleft().result())
             while waiting:
-                yield waiting.popleft().result()
+                yield self._counted(waiting.popleft().result())
         finally:
             for future in waiting:
                 future.cancel()
+
+    def _counted(self, fetched: Fetched) -> Fetched:
+        self.read_count += fetched.read_count
+        self.query_count += fetched.query_count
+        return fetched
 
     def _fetched(self, segment: Segment) -> Fetched:
         fetched = Fetched(segment, [])
@@ -113,7 +120,7 @@ class Prometheus:
         reach = self._reach.get(segment.group, segment.end - segment.begin)
         for piece in _cut(segment, reach):
             try:
-                answer = self._ask(piece, into.segment.group)
+                answer = self._ask(piece, into)
             except TooMuch as fault:
                 yield from self._smaller(piece, fault, into)
             except Fault as fault:
@@ -148,8 +155,9 @@ class Prometheus:
         reasons = dict.fromkeys(stretch.reason for stretch in found if stretch.reason)
         return Stretch(*segment, worst(s.state for s in found), "; ".join(reasons))
 
-    def _ask(self, piece: Segment, group: Group) -> Answer:
+    def _ask(self, piece: Segment, into: Fetched) -> Answer:
         """The samples of a piece, each once; the piece may have a part of the group's series."""
+        group = into.segment.group
         if self._refused.get(group, 0) >= MOST_REFUSALS:
             raise Fault("too_much", "refused however small: not asked")
         if self._down >= MOST_DOWN:
@@ -162,7 +170,7 @@ class Prometheus:
         connection = self._connection()
 
         def ask() -> Answer:
-            self.query_count += 1
+            into.query_count += 1
             with self._turns:
                 text = connection.ask("/api/v1/query", form)
             return understood(text, piece.begin, piece.end)
@@ -177,7 +185,6 @@ class Prometheus:
             self._down = self._down + 1 if fault.reason == "unreachable" else 0
             raise
         self._refused[group] = self._exhausted = self._down = 0
-        self.read_count += answer.read_count
         return answer
 
     def _connection(self) -> Connection:

@@ -152,6 +152,7 @@ class Proxy:
             kept = {k: v for k, v in handler.headers.items() if k.lower() != "host"}
             way.request(handler.command, handler.path, form, kept)
             answer = way.getresponse()
+            handler.encoding = answer.getheader("Content-Encoding")
             return answer.status, answer.read()
         finally:
             way.close()
@@ -174,6 +175,7 @@ class Handler(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     owner: Proxy
+    encoding: str | None = None
 
     def do_POST(self) -> None:
         """A question with a form."""
@@ -197,6 +199,8 @@ class Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         for name, value in headers.items():
             self.send_header(name.replace("_", "-"), value)
+        if self.encoding:
+            self.send_header("Content-Encoding", self.encoding)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)

@@ -133,6 +133,15 @@ def test_values_and_labels_are_those_that_were_stored(server):
     assert label.unique().to_list() == ['ml "x" \\ ü']
 
 
+def test_packed_answers_hold_the_same(server, behind):
+    proxy = behind(lambda path, number: None)
+    with Prometheus(source(proxy.url, headers={"accept-encoding": "gzip"})) as client:
+        packed = list(client.collect(segments(end=BEGIN + HOUR)))
+    assert {headers["accept-encoding"] for headers in proxy.headers} == {"gzip"}
+    with Prometheus(source(server.url)) as client:
+        assert rows(packed).equals(rows(client.collect(segments(end=BEGIN + HOUR))))
+
+
 @pytest.mark.parametrize("most_samples", [400, 60, 7])
 def test_a_server_that_gives_little_at_once_is_read_in_parts_by_time_and_by_series(
     prometheus, server, tmp_path, most_samples
@@ -271,6 +280,26 @@ def test_a_server_to_which_no_one_listens_is_not_asked_for_every_segment(server,
     assert {one.state for one in found} == {State.MISSING}
     assert found[0].stretches[0].reason.startswith("unreachable")
     assert len(found) == len(segments())
+
+
+def test_a_server_that_recovered_is_asked_with_all_patience_again(server, behind):
+    ends = [str(hour[1] // 1000) for hour in hours(BEGIN, END)]
+    failed = set()
+
+    def choose(path, number):
+        asked = proxy.asked[number][1]
+        if any(end in asked for end in ends[:4]):
+            return says(500)
+        if ends[20] in asked and not failed:  # once, long after the others
+            failed.add(ends[20])
+            return says(500)
+        return None
+
+    proxy = behind(choose)
+    with Prometheus(source(proxy.url, concurrency=1), HASTY) as client:
+        found = list(client.collect(segments(metrics=METRICS[:1])[:24]))
+    assert failed
+    assert [one.state for one in found] == [State.MISSING] * 4 + [State.COMPLETE] * 20
 
 
 def test_a_day_of_runs_every_five_minutes_reads_each_sample_about_once(server):
