@@ -26,7 +26,7 @@ from shutil import which
 import requests
 
 from collectors.prometheus import Prometheus
-from collectors.prometheus_segments import HOUR, Segment, hours
+from collectors.prometheus_segments import DAY, HOUR, Segment, hours
 from collectors.prometheus_selectors import Group
 from tests.prometheus_server import BEGIN, Server, openmetrics, source
 
@@ -120,9 +120,12 @@ def served(folder: Path, gpus: int, metrics: int, days: float) -> Server:
     name = f"{gpus}x{metrics}x{days:g}"
     server = Server((str(binaries[0]), str(binaries[1])), folder / name)
     done = folder / name / "done"
+    edges = range(BEGIN, BEGIN + int(days * 24) * HOUR, DAY)  # promtool reads a file for each block
     for number in () if done.exists() else range(metrics):
-        end = BEGIN + int(days * 24) * HOUR
-        server.load(openmetrics([f"DCGM_FI_METRIC_{number}"], gpus, BEGIN, end, MINUTE))
+        for begin in edges:
+            until = min(begin + DAY, BEGIN + int(days * 24) * HOUR)
+            name = f"DCGM_FI_METRIC_{number}"
+            server.load(openmetrics([name], gpus, begin + MINUTE, until, MINUTE))
         print(f"made metric {number + 1} of {metrics}", file=sys.stderr)
     done.touch()
     server.start()
