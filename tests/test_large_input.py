@@ -14,7 +14,7 @@ import pytest
 from tests.bad_input import TRACE, published, swapped, written
 
 MEGABYTE = 10**6
-MOST = 1000 * MEGABYTE
+MOST = 1300 * MEGABYTE
 """What an import may take, whatever the file's size."""
 GROWTH = 1.3
 """A file four times as long may take so much more, where both are longer than any buffer."""
