@@ -329,4 +329,5 @@ def _coverage(size: Size) -> pl.DataFrame:
         coverage_name=pl.lit("watched"),
         source_ref=pl.lit("bench.jsonl"),
         is_placed=pl.lit(True),
+        is_inventory_known=pl.lit(True),
     )

@@ -45,6 +45,8 @@ class Record:
     """Until then not all of its streams had begun."""
     gaps: list[Span] = field(default_factory=list)
     place: str = ""
+    nodes_from: int | None = None
+    """Since when nodes are told of; a day without any is then one on which none was there."""
 
 
 def instant(micros: int) -> datetime:
@@ -128,6 +130,7 @@ def tiles(
     settings: Settings,
     place: str,
     is_placed: bool = True,
+    nodes_from: int | None = None,
 ) -> Iterator[Batch]:
     """The stretches cut at midnight, those of the window's days, as rows of raw.coverage."""
     rows = Rows("raw.coverage")
@@ -141,15 +144,18 @@ def tiles(
         for piece_begin, piece_end in pairwise([*cuts, end]):
             if window and not window.contains(instant(piece_begin)):
                 continue
+            day = instant(piece_begin).astimezone(zone).date()
+            over = micros_of(midnight(day + timedelta(days=1), settings.zone))
             rows.add(
                 {
                     "cluster_name": settings.cluster,
-                    "day_on": instant(piece_begin).astimezone(zone).date(),
+                    "day_on": day,
                     "begin_at": piece_begin,
                     "end_at": piece_end,
                     "coverage_name": name,
                     "source_ref": place,
                     "is_placed": is_placed,
+                    "is_inventory_known": nodes_from is not None and nodes_from < over,
                 }
             )
     yield from rows.rest()

@@ -73,7 +73,8 @@ def collect(path: Path, settings: Settings, window: Window | None = None) -> Ite
             yield from _Reader(folder, kind, settings, window, rejections).batches()
     if folder.record:
         parts = stretches(folder.record)
-        yield from tiles(parts, window, settings, folder.record.place)
+        record = folder.record
+        yield from tiles(parts, window, settings, record.place, nodes_from=record.nodes_from)
     yield from rejections.batches()
 
 
@@ -146,9 +147,11 @@ def _record(folder: Folder, settings: Settings, watched: Span | None) -> Record 
     if watched:
         before = max(firsts) if "Pod" in main else watched[1]
         gaps = union((g.begin, g.end) for parts in main.values() for g in gaps_of(parts))
-        return Record(watched, False, before, gaps, place)
+        first = min((part.first for part in main.get("Node", {}).values()), default=None)
+        return Record(watched, False, before, gaps, place, first)
     last = max(part.last for parts in main.values() for part in parts.values())
-    return Record((_earliest_bind(folder, settings, last), last), True, 0, [], place)
+    begin = _earliest_bind(folder, settings, last)
+    return Record((begin, last), True, 0, [], place, begin if "Node" in main else None)
 
 
 def _earliest_bind(folder: Folder, settings: Settings, last: int) -> int:

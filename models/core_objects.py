@@ -13,7 +13,7 @@ WINDOWS = Table(
         BEGIN,
         END,
         Column("is_placed", Kind.FLAG, "Whether its pods name their nodes."),
-        Column("is_inventory_known", Kind.FLAG, "Whether its source has nodes."),
+        Column("is_inventory_known", Kind.FLAG, "Whether it had told of nodes by the day's end."),
         Column("watched_seconds", Kind.COUNT, "Seconds in which who held what was recorded."),
         Column("known_seconds", Kind.COUNT, "Seconds of the window.", minimum=0),
     ),

@@ -83,7 +83,7 @@ FLEET_COVERAGE = Table(
         Column("unpriced_gpu_seconds", Kind.DECIMAL, "Without a price.", minimum=0),
         Column("unbooked_gpu_seconds", Kind.DECIMAL, "Holds that could not be booked.", minimum=0),
         Column("rejected_count", Kind.COUNT, "Rows of the sources that were refused.", minimum=0),
-        Column("is_inventory_known", Kind.FLAG, "Whether the source has nodes."),
+        Column("is_inventory_known", Kind.FLAG, "Whether it had told of nodes by the day's end."),
     ),
 )
 

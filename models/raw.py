@@ -280,6 +280,7 @@ COVERAGE = Table(
         Column("coverage_name", Kind.TEXT, "How it was observed.", choices=COVERAGES),
         Column("source_ref", Kind.TEXT, "The source that says so."),
         Column("is_placed", Kind.FLAG, "Whether the source names the node of a pod."),
+        Column("is_inventory_known", Kind.FLAG, "Whether it had told of nodes by the day's end."),
     ),
     ranges=(("begin_at", "end_at"),),
 )

@@ -351,3 +351,24 @@ def test_the_recorded_cluster_gives_its_pods_and_binds(traces):
         "serving": 35,
         "vision": 366,
     }
+
+
+def test_a_day_without_nodes_after_some_were_told_of_has_none_and_one_before_is_unknown(folder):
+    """Pods from day 1 on, a node from day 2 to day 3, none on day 4."""
+    path = folder(
+        pods__jsonl=[
+            line("10:00:00", "ADDED", a_pod("p")),
+            line("10:00:00", "MODIFIED", a_pod("p"), 4),
+        ],
+        nodes__jsonl=[
+            line("09:00:00", "ADDED", a_node(), 2),
+            line("09:00:00", "DELETED", a_node(), 3),
+        ],
+    )
+    rows = read(path)["raw.coverage"]
+    assert {(row["day_on"].day, row["is_inventory_known"]) for row in rows} == {
+        (1, False),
+        (2, True),
+        (3, True),
+        (4, True),
+    }

@@ -3,6 +3,7 @@
 How large a share is belongs to test_sql_shares. Holds = booked + unbooked, to the last second.
 """
 
+from models import raw
 from tests.sql_case import HOUR, Case
 
 
@@ -167,3 +168,16 @@ def test_without_any_nodes_installed_is_what_is_held():
     assert unbooked(case) == {}
     assert {state for _, state, _ in case.ledger()} == {"unobserved"}
     assert case.ask("select is_inventory_known from mart.fleet_coverage") == [(False,)]
+
+
+def test_where_all_nodes_are_gone_the_inventory_is_still_installed():
+    """3 GPUs paid for, no node left, a hold of a name never seen: not booked, nothing added."""
+    case = Case()
+    case.cover(HOUR, 2 * HOUR, is_inventory_known=True)
+    case.add(raw.FLEET, cluster_name="c", gpu_model_name="t4", begin_at=0, gpu_count=3)
+    asks(case, "a", "somewhere", 1000)
+    assert case.ledger() == {
+        ("__unavailable__", "unavailable", "not_in_cluster"): (3 * 2 * HOUR, None)
+    }
+    assert case.ask("select is_inventory_known from mart.fleet_coverage") == [(True,)]
+    assert unbooked(case) == {("a", "not_installed"): 2 * HOUR}

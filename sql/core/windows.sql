@@ -13,7 +13,8 @@ select
     min(date_trunc('second', c.begin_at)) as begin_at,
     max(date_trunc('second', c.end_at)) as end_at,
     bool_and(c.is_placed) as is_placed,
-    bool_or(n.day_on is not null) as is_inventory_known,
+    -- Nodes heard of shortly after the day's end were there in it.
+    bool_or(c.is_inventory_known or n.day_on is not null) as is_inventory_known,
     coalesce(
         sum(date_diff('second', date_trunc('second', c.begin_at), date_trunc('second', c.end_at)))
         filter (where c.coverage_name in ('watched', 'table')),
