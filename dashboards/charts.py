@@ -44,13 +44,15 @@ def waterfall(rows: pl.DataFrame, unit: str, currency: str) -> None:
         name: None if value is None else float(value)
         for name, value in rows.select("step_name", column).iter_rows()
     }
+    measured = set(rows.filter(pl.col("gpu_seconds").is_not_null())["step_name"])
     whole = next(iter(values.values()), None)
     partly = set(rows.filter("is_partly_measured")["step_name"])
     heads, figure = [], go.Figure()
     room = whole or 1.0
     previous, unobserved = 0.0, values.get("unobserved") or 0.0
     for step, value in values.items():
-        text = money(value, currency) if unit == "money" else hours(value)
+        priced = 0 if value is None and step in measured else None
+        text = money(value, currency, priced) if unit == "money" else hours(value)
         share = "" if value is None else f" · {percent(ratio(value, whole))}"
         note = " in part" if step in partly and value is not None and step != "active" else ""
         heads.append(f"<b>{step.capitalize()}</b><br>{text}{share}{note}")
@@ -130,7 +132,7 @@ def days_chart(
     is_money = column.endswith("_cost")
     figure = go.Figure()
     for place, name in enumerate(names):
-        days = rows.filter(pl.col(by) == name)
+        days = rows.filter(pl.col(by) == name, pl.col(column).is_not_null())
         values = [float(v) / (1 if is_money else 3600) for v in days[column]]
         if sum(values) < 0.01:  # nothing, or only what rounding leaves over
             continue

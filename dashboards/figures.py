@@ -34,10 +34,10 @@ def hours(gpu_seconds: Number | None) -> str:
 
 def money(cost: Number | None, currency: str, priced: float | None = None) -> str:
     """Money with its currency's code; where nothing has a price, there is no sum to write."""
-    if cost is None:
-        return NOT_MEASURED
     if priced == 0:
         return NO_PRICE
+    if cost is None:
+        return NOT_MEASURED
     digits = 2 if 0 < abs(float(cost)) < 1000 else 0
     text = (
         f"{float(cost) / 1e6:,.1f} M" if abs(float(cost)) >= MANY else f"{float(cost):,.{digits}f}"

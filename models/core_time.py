@@ -288,7 +288,13 @@ GPU_HOURS = Table(
         CAUSE,
         GPU_SECONDS,
         Column("unpriced_gpu_seconds", Kind.DECIMAL, "Of them without a price.", minimum=0),
-        Column("hour_cost", Kind.DECIMAL, "Cost of those that have a price.", minimum=0),
+        Column(
+            "hour_cost",
+            Kind.DECIMAL,
+            "Cost of those that have a price; null where none has.",
+            nullable=True,
+            minimum=0,
+        ),
     ),
 )
 

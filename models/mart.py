@@ -8,6 +8,13 @@ from models.table import CLUSTER, DAY, Column, Kind, Table
 
 UNPRICED = Column("unpriced_gpu_seconds", Kind.DECIMAL, "Of them without a price.", minimum=0)
 
+
+def _cost(name: str, of: str = "what has a price") -> Column:
+    """A sum of money; what nothing of has a price costs nobody knows what, not 0."""
+    doc = f"Cost of {of}; null where it has time and none of it a price."
+    return Column(name, Kind.DECIMAL, doc, nullable=True, minimum=0)
+
+
 FLEET_STATES = Table(
     name="mart.fleet_states",
     doc="GPU-time and cost by day, GPU model, state and cause: the whole fleet, nothing twice.",
@@ -21,7 +28,7 @@ FLEET_STATES = Table(
         CAUSE,
         GPU_SECONDS,
         UNPRICED,
-        Column("state_cost", Kind.DECIMAL, "Cost of what has a price.", minimum=0),
+        _cost("state_cost"),
     ),
 )
 
@@ -61,7 +68,7 @@ FLEET_WATERFALL = Table(
             nullable=True,
             minimum=0,
         ),
-        Column("step_cost", Kind.DECIMAL, "Cost of what has a price.", nullable=True, minimum=0),
+        _cost("step_cost"),
     ),
 )
 
@@ -110,9 +117,9 @@ TEAM_DAYS = Table(
             minimum=0,
         ),
         UNPRICED,
-        Column("team_cost", Kind.DECIMAL, "Cost of what has a price.", minimum=0),
-        Column("waste_cost", Kind.DECIMAL, "Cost of the waste.", minimum=0),
-        Column("unobserved_cost", Kind.DECIMAL, "Cost of what is not measured.", minimum=0),
+        _cost("team_cost"),
+        _cost("waste_cost", "the waste"),
+        _cost("unobserved_cost", "what is not measured"),
     ),
 )
 
@@ -136,8 +143,8 @@ WORKLOAD_DAYS = Table(
         Column("waste_gpu_seconds", Kind.DECIMAL, "Of them wasted.", minimum=0),
         Column("unobserved_gpu_seconds", Kind.DECIMAL, "Of them not measured.", minimum=0),
         UNPRICED,
-        Column("workload_cost", Kind.DECIMAL, "Cost of what has a price.", minimum=0),
-        Column("waste_cost", Kind.DECIMAL, "Cost of the waste.", minimum=0),
+        _cost("workload_cost"),
+        _cost("waste_cost", "the waste"),
     ),
 )
 

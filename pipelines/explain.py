@@ -117,8 +117,11 @@ def _explained(door: "Door", table: Table, column: Column, given: dict[str, str]
     if part is None:
         return _rows_only(door, table, column, where)
     total = door.query(f"select sum({column.name}) from {table.name} where {where}").fetchall()
-    figure = total[0][0] or Decimal(0)
-    typer.echo(f"figure {text(figure)}{_in_hours(column, figure)}\n")
+    figure = total[0][0]
+    if figure is None:
+        typer.echo("figure null, which is not 0: it has no price, or nothing measures it\n")
+    else:
+        typer.echo(f"figure {text(figure)}{_in_hours(column, figure)}\n")
     grain = [k for k in table.grain if k in ("workload_class", *_ledger_columns())]
     matches = " and ".join(f"l.{key} is not distinct from k.{key}" for key in grain)
     ledger = (
@@ -139,7 +142,7 @@ def _of_step(door: "Door", where: str, part: Part) -> Part | None:
     return Part(part.value, f"{part.condition} and state_name in ({_listed(states)})")
 
 
-def _contributions(door: "Door", ledger: str, value: str, figure: Decimal) -> bool:
+def _contributions(door: "Door", ledger: str, value: str, figure: Decimal | None) -> bool:
     """The largest ledger rows by holder and hold, and whether all of them are the figure."""
     [(rows, total)] = door.query(
         f"with l as ({ledger}) select count(*), coalesce(sum({value}), 0) from l"
@@ -156,9 +159,13 @@ def _contributions(door: "Door", ledger: str, value: str, figure: Decimal) -> bo
         (row[6 if value == "gpu_seconds" else 7] or Decimal(0) for row in found), Decimal(0)
     )
     write_table(top.columns, found, f"the largest of {rows:,} rows of core.ledger")
-    typer.echo(f"shown {text(shown)}, others {text(total - shown)}, sum {text(total)}")
-    is_sound = total == figure
-    word = "equals the figure" if is_sound else f"DIFFERS from the figure by {text(figure - total)}"
+    if figure is None:
+        typer.echo("no part of it is known, so there is no sum")
+    else:
+        typer.echo(f"shown {text(shown)}, others {text(total - shown)}, sum {text(total)}")
+    over = (figure or Decimal(0)) - total
+    is_sound = over == 0
+    word = "equals the figure" if is_sound else f"DIFFERS from the figure by {text(over)}"
     typer.echo(f"the sum of the ledger {word}\n")
     biggest = door.query(
         f"with l as ({ledger}), days as (select cluster_name, hold_id, day_on, "

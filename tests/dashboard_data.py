@@ -240,7 +240,7 @@ def tables(days: int = 120) -> dict[str, pl.DataFrame]:
         "team_name, 'training' as workload_class, state_name, cause_name, "
         "sum(gpu_seconds) as gpu_seconds, "
         "coalesce(sum(gpu_seconds) filter (where price_id is null), 0) as unpriced_gpu_seconds, "
-        "coalesce(sum(ledger_cost), 0) as hour_cost from core.ledger group by all"
+        "sum(ledger_cost) as hour_cost from core.ledger group by all"
     )
     for name in ("fleet_states", "fleet_waterfall", "fleet_coverage", "team_days", "workload_days"):
         con.execute(f"insert into mart.{name} by name {QUERIES[f'mart.{name}']}")

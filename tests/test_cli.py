@@ -190,6 +190,12 @@ def test_every_sum_of_the_ledger_is_explained_to_the_last_digit(table, column, k
     assert "equals the figure" in answer.stdout
 
 
+def test_explain_does_not_call_a_figure_0_that_nobody_knows(lake):
+    answer = call("explain", "mart.fleet_waterfall", "step_cost", "step_name=active", home=lake)
+    assert answer.exit_code == 0, answer.output
+    assert "figure null, which is not 0" in answer.stdout
+
+
 @pytest.mark.parametrize(
     "words",
     [

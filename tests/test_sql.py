@@ -55,7 +55,7 @@ def test_without_a_price_the_cost_is_null_and_the_seconds_count_as_unpriced():
     [(unpriced, cost)] = case.ask(
         "select unpriced_gpu_seconds, team_cost from mart.team_days where unpriced_gpu_seconds > 0"
     )
-    assert (unpriced, cost) == (3600, 0)
+    assert (unpriced, cost) == (3600, None)
 
 
 def test_of_two_holds_of_one_gpu_the_later_bind_is_booked_and_the_earlier_is_not():

@@ -229,3 +229,34 @@ def test_a_new_rate_touches_only_the_seconds_after_it_and_no_later_price():
     offer(case, 1_800_000, 2, since=2700)
     offer(case, 9_000_000, 2, rate_since=3000)
     assert micro(case, "hour_at is null") == [(False, 4_050_000)]
+
+
+def test_a_sum_of_which_nothing_has_a_price_is_null_and_not_0():
+    """The priced node's pod starts for 100 s: 100 x 1 millionth of waste, and 0 of the unobserved,
+    of which there is none. The other's runs 100 s later at a cost that nobody knows.
+    """
+    case = Case(200)
+    case.node("dear")
+    case.node("unpriced", gpu_model_name="a30-24gb")
+    offer(case, 3600, 2, gpu_model_name="t4")
+    case.pod("p", "dear", running_since_at=None, seen=100)
+    case.pod("q", "unpriced", running_since_at=100)
+    some = Decimal("0.0001")
+    sums = "select gpu_model_name, state_name, sum({}) from {} group by all order by all"
+    for column, table in (("hour_cost", "core.gpu_hours"), ("state_cost", "mart.fleet_states")):
+        assert case.ask(sums.format(column, table)) == [
+            ("a30-24gb", "starting", None),
+            ("a30-24gb", "unobserved", None),
+            ("t4", "starting", some),
+            ("t4", "unallocated", some),
+        ]
+    workloads = "select workload_name, workload_cost, waste_cost from mart.workload_days order by 1"
+    assert case.ask(workloads) == [("p", some, some), ("q", None, None)]
+    teams = (
+        "select team_name, team_cost, waste_cost, unobserved_cost from mart.team_days order by 1"
+    )
+    assert case.ask(teams) == [(FREE, some, 0, 0), (US, some, some, None)]
+    steps = "select step_name, step_cost from mart.fleet_waterfall where gpu_model_name = '{}'"
+    dear, unpriced = (dict(case.ask(steps.format(name))) for name in ("t4", "a30-24gb"))
+    assert (dear["installed"], dear["allocated"], dear["started"]) == (2 * some, some, 0)
+    assert (unpriced["installed"], unpriced["unobserved"]) == (None, None)

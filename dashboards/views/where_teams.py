@@ -59,7 +59,7 @@ unpivot (
         day_on,
         sum(waste_cost) as waste,
         sum(unobserved_cost) as unobserved,
-        sum(team_cost - unobserved_cost - waste_cost) as active
+        sum(team_cost - coalesce(unobserved_cost, 0) - coalesce(waste_cost, 0)) as active
     from mart.team_days
     where
         day_on >= $begin_on
@@ -117,7 +117,9 @@ def held_by(reading: Reading, unit: str) -> None:
             now["waste_gpu_seconds"],
             earlier["waste_gpu_seconds"],
             good="down",
-            note=money(now["waste_cost"], reading.currency, priced),
+            note=money(
+                now["waste_cost"], reading.currency, 0 if now["waste_cost"] is None else priced
+            ),
             doc=f"{WASTE}.",
         )
     with fourth:

@@ -142,6 +142,8 @@ def headlines(reading: Reading, now: pl.DataFrame, before: pl.DataFrame) -> None
     old = {name: float(before[name].sum() or 0) for name in sums}
     held = sums["gpu_seconds"]
     priced = ratio(held - sums["unpriced_gpu_seconds"], held)
+    is_waste_priced = now.is_empty() or now["waste_cost"].count() > 0
+    known = priced if is_waste_priced else 0
     note = f"{percent(priced)} of their time priced"
     places = st.columns(4)
     with places[0]:
@@ -169,7 +171,7 @@ def headlines(reading: Reading, now: pl.DataFrame, before: pl.DataFrame) -> None
         headline(
             reading,
             "Waste",
-            money(sums["waste_cost"], reading.currency, priced),
+            money(sums["waste_cost"], reading.currency, known),
             sums["waste_cost"],
             old["waste_cost"],
             good="down",

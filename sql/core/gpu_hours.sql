@@ -21,7 +21,7 @@ select
     sum(l.gpu_seconds)::decimal(18, 6) as gpu_seconds,
     coalesce(sum(l.gpu_seconds) filter (where l.price_id is null), 0)::decimal(18, 6)
         as unpriced_gpu_seconds,
-    coalesce(sum(l.ledger_cost), 0)::decimal(18, 6) as hour_cost
+    sum(l.ledger_cost)::decimal(18, 6) as hour_cost
 from core.ledger as l
 left join classes as c
     on l.cluster_name = c.cluster_name and l.day_on = c.day_on and l.hold_id = c.hold_id

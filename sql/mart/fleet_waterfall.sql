@@ -49,7 +49,8 @@ select
     end)::decimal(18, 6) as unpriced_gpu_seconds,
     (case
         when s.is_measured_step and (len(s.states) = 0 or not any_value(d.is_measured)) then null
-        else coalesce(sum(f.state_cost), 0)
+        when count(f.state_name) = 0 then 0
+        else sum(f.state_cost)
     end)::decimal(18, 6) as step_cost
 from days as d
 cross join steps as s

@@ -21,13 +21,18 @@ select
         as unobserved_gpu_seconds,
     coalesce(sum(l.gpu_seconds) filter (where l.price_id is null), 0)::decimal(18, 6)
         as unpriced_gpu_seconds,
-    coalesce(sum(l.ledger_cost), 0)::decimal(18, 6) as workload_cost,
-    coalesce(
-        sum(l.ledger_cost) filter (
-            where l.state_name in ('starting', 'gang_wait', 'stalled', 'idle', 'terminating')
-        ),
-        0
-    )::decimal(18, 6) as waste_cost
+    sum(l.ledger_cost)::decimal(18, 6) as workload_cost,
+    -- What has no time costs nothing; what has time and no price costs nobody knows what.
+    (case
+        when
+            not bool_or(
+                l.state_name in ('starting', 'gang_wait', 'stalled', 'idle', 'terminating')
+            ) then 0
+        else
+            sum(l.ledger_cost) filter (
+                where l.state_name in ('starting', 'gang_wait', 'stalled', 'idle', 'terminating')
+            )
+    end)::decimal(18, 6) as waste_cost
 from core.ledger as l
 inner join core.workloads as w
     on
