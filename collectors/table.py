@@ -75,7 +75,7 @@ def collect(path: Path, settings: Settings, window: Window | None = None) -> Ite
     parts = [(micros_of(trace.begin), micros_of(trace.end), "table")]
     is_placed = trace.mapping.pods.columns.node is not None
     place = f"{trace.where.name}: window"
-    nodes_from = parts[0][0] if trace.mapping.nodes else None
+    nodes_from = None if trace.most_milli_gpu is None else parts[0][0]  # any was read
     yield from tiles(parts, window, settings, place, is_placed, nodes_from)
     yield from trace.rejections.batches()
 

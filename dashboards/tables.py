@@ -23,11 +23,15 @@ def safe(frame: pl.DataFrame) -> pl.DataFrame:
     """The frame with an apostrophe before every text that a spreadsheet would compute."""
     texts = [name for name, kind in frame.schema.items() if kind == pl.String]
     is_formula = {
-        name: pl.any_horizontal([pl.col(name).str.starts_with(s) for s in FORMULA_STARTS])
+        name: pl.any_horizontal(
+            [pl.col(name).str.strip_chars_start(" ").str.starts_with(s) for s in FORMULA_STARTS]
+        )
         for name in texts
     }
+    # A carriage return alone is written without quotes, and would begin a row.
+    whole = {name: pl.col(name).str.replace_all("\r\n?", "\n") for name in texts}
     return frame.with_columns(
-        pl.when(is_formula[name]).then("'" + pl.col(name)).otherwise(pl.col(name)).alias(name)
+        pl.when(is_formula[name]).then("'" + whole[name]).otherwise(whole[name]).alias(name)
         for name in texts
     )
 

@@ -19,7 +19,7 @@ from pipelines.cli_common import answering, home_of, note, plain, stop
 if TYPE_CHECKING:
     from lake.read import Door
 
-FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 """What a spreadsheet would take for the begin of a formula."""
 
 
@@ -45,7 +45,8 @@ def text(value: Any) -> str:
 
 def safe(value: Any) -> str:
     """A cell of a CSV file that no spreadsheet takes for a formula; numbers stay numbers."""
-    cell = text(value)
+    # A carriage return alone is written without quotes, and would begin a row.
+    cell = text(value).replace("\r\n", "\n").replace("\r", "\n")
     is_number = isinstance(value, int | float | Decimal)
     return f"'{cell}" if not is_number and cell.lstrip(" ").startswith(FORMULA) else cell
 

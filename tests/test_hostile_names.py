@@ -8,12 +8,14 @@ import io
 import sys
 from pathlib import Path
 
+import polars as pl
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from dashboards import tables
 from lake.home import Home
 from lake.read import Door
+from pipelines import cli_read
 from tests.bad_input import TRACE, added, call, written
 
 APP = Path(__file__).parents[1] / "dashboards" / "app.py"
@@ -40,6 +42,17 @@ def test_a_name_that_is_a_formula_is_a_text_in_every_csv(hostile):
     with Door(Home(hostile)) as door:
         page = tables.csv(door.query(query).pl()).decode()
     assert [cells[0] for cells in csv.reader(io.StringIO(page))] == cells
+
+
+def test_no_text_begins_a_row_of_its_own_in_a_csv(capsys):
+    """Readers take a carriage return outside of quotes for the end of a row."""
+    texts = ["a\r=1+1", "\r=1+1", "a\r\n=1+1", " =1+1", "\uff1d1+1"]
+    cli_read.write(["user_name"], [(text,) for text in texts], "csv")
+    page = tables.csv(pl.DataFrame({"user_name": texts})).decode()
+    for written_text in (capsys.readouterr().out, page):
+        assert "\r" not in written_text
+        cells = [row[0] for row in csv.reader(io.StringIO(written_text))]
+        assert cells == ["user_name", "a\n=1+1", "'\n=1+1", "a\n=1+1", "' =1+1", "'\uff1d1+1"]
 
 
 def test_a_name_that_is_markup_is_shown_as_it_is_written(hostile, monkeypatch):
