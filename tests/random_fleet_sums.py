@@ -88,10 +88,10 @@ def _nodes(fleet: Fleet, found: Sums, day: date) -> None:
     is_any = False
     owned: list[tuple[int, int]] = []
     for uid, lines in _by_uid(fleet, "Node", found.days[day][1]).items():
+        is_any = True  # once nodes were told of, none are none
         deleted = _deleted(fleet, lines, found.days[day][1])
         if deleted is not None and deleted < span[0]:
             continue
-        is_any = True
         meta = lines[0].item["metadata"]
         model = meta["labels"]["nvidia.com/gpu.product"]
         count = max(line.gpus for line in lines)
