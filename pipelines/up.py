@@ -126,3 +126,15 @@ def _end(group: int, processes: list[subprocess.Popen[bytes]]) -> None:
             time.sleep(0.1)
     for process in processes:
         process.wait()
+    # What they started is not ours to wait for, and takes a moment to be gone once it is killed.
+    until = time.monotonic() + 1
+    while processes and time.monotonic() < until and _lasts(group):
+        time.sleep(0.02)
+
+
+def _lasts(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
