@@ -25,6 +25,11 @@ ROOM = 100_000_000
 among what was observed at once, lines count in the lower half and what vanished in the upper."""
 
 
+def place_in_day(observed: int, begin: int, number: int) -> int:
+    """The place of what was observed in its day, which began at `begin`."""
+    return (observed - begin + 1) * ROOM + number
+
+
 class Gap(NamedTuple):
     """A gap of a stream: from the last line before a list to that list."""
 

@@ -9,7 +9,7 @@ from datetime import date
 from typing import Any
 
 from collectors.containers import TERMINAL
-from collectors.coverage import ROOM, Days, Gap
+from collectors.coverage import ROOM, Days, Gap, place_in_day
 
 LATE_SECONDS = 3600
 """So long after a day, or after the gap that it ended in, news of it is still taken up."""
@@ -79,8 +79,7 @@ class Late:
             | known
             | {
                 "day_on": day,
-                "sequence_number": (over - earlier.begin + 1) * ROOM
-                + row["sequence_number"] % ROOM,
+                "sequence_number": place_in_day(over, earlier.begin, row["sequence_number"] % ROOM),
                 "observed_at": over,
                 "change_name": "HEARD",
             }

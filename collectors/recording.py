@@ -25,6 +25,7 @@ from collectors.coverage import (
     gaps_of,
     instant,
     micros_of,
+    place_in_day,
     stretches,
     tiles,
     union,
@@ -200,7 +201,7 @@ def _first_kind(folder: Folder, name: str) -> str:
 
 def _sequence(observed: int, number: int, days: Days) -> int:
     days.of(observed)
-    return (observed - days.begin + 1) * ROOM + number
+    return place_in_day(observed, days.begin, number)
 
 
 def _version(event: Event, number: int, days: Days) -> Version:

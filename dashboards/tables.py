@@ -10,10 +10,9 @@ import streamlit as st
 
 from dashboards.style import columns, displayed
 from dashboards.words import NAMES
+from models.cells import FORMULA_STARTS
 from models.table import Column
 
-# What makes a spreadsheet take a text for a formula, the full-width signs too.
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 NOT_DATA = "_url"
 MOST_AT_ONCE = 30  # rows that are shown without scrolling inside the table
 HEIGHT = 600

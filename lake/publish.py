@@ -122,13 +122,13 @@ def _refuse_closed(con: duckdb.DuckDBPyConnection, plan: Plan) -> None:
 
 def _differ(con: duckdb.DuckDBPyConnection, name: str) -> bool:
     columns = ", ".join(column.name for column in CATALOG[name].columns)
-    staged, stored = f"select {columns} from {name}", f"select {columns} from {NAME}.{name}"
-    return bool(
-        con.execute(
-            f"(({staged}) except all ({stored})) union all "
-            f"(({stored}) except all ({staged})) limit 1"
-        ).fetchall()
-    )
+    return differ(con, f"select {columns} from {name}", f"select {columns} from {NAME}.{name}")
+
+
+def differ(con: duckdb.DuckDBPyConnection, these: str, those: str) -> bool:
+    """Whether two queries of the same columns do not give the same rows, in whatever order."""
+    query = f"(({these}) except all ({those})) union all (({those}) except all ({these})) limit 1"
+    return bool(con.execute(query).fetchall())
 
 
 def _tag(con: duckdb.DuckDBPyConnection, message: str, tag: dict[str, Any]) -> None:

@@ -167,10 +167,7 @@ def raw_tables(context: dg.AssetExecutionContext, ledger: Ledger) -> Iterator[dg
         there, missing = reachable(given)
         if given and not there:
             raise dg.Failure("; ".join(missing))
-        window = widened(home, config, cluster, run.window, there)
-        if window is None:
-            raise dg.Failure(f"{cluster}: the sources know no pods or nodes")
-        run.widen(window)
+        run.widen(widened(home, config, cluster, run.window, there))
         gather(run, config, there)
         staged = counts(run)
     for table in raw.TABLES:

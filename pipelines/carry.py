@@ -11,6 +11,7 @@ from datetime import date, timedelta
 import duckdb
 
 import sql
+from lake.publish import differ
 from lake.run import Run, mark_dirty
 from models.catalog import CATALOG
 from models.raw import COVERAGE
@@ -60,7 +61,7 @@ def _is_next_day_stale(run: Run) -> bool:
     run.load(*tables, begin_on=next_on, end_on=over_on)
     with run.connect() as con, _scratch(con) as staged:
         is_stale = any(
-            _differs(con, f"{staged}.{name}", CATALOG[name], next_on)
+            differ(con, *_both(CATALOG[name], f"{staged}.{name}", next_on))
             for name in _folded(con, staged, last_on, run.window.zone)
         )
     for table in tables:
@@ -68,14 +69,11 @@ def _is_next_day_stale(run: Run) -> bool:
     return is_stale
 
 
-def _differs(con: duckdb.DuckDBPyConnection, stored: str, table: Table, day: date) -> bool:
-    """Whether `carried` and the CARRIED rows of that day are not the same, in whatever order."""
+def _both(table: Table, stored: str, day: date) -> tuple[str, str]:
+    """The rows in `carried`, and the CARRIED ones of that day, both without their numbers."""
     columns = ", ".join(c.name for c in table.columns if c.name != "sequence_number")
-    ours = f"select {columns} from carried"
-    theirs = f"select {columns} from {stored} where day_on = date '{day}' "
-    theirs += "and change_name = 'CARRIED'"
-    query = f"(({ours}) except all ({theirs})) union all (({theirs}) except all ({ours})) limit 1"
-    return bool(con.execute(query).fetchall())
+    is_carried = f"day_on = date '{day}' and change_name = 'CARRIED'"
+    return f"select {columns} from carried", f"select {columns} from {stored} where {is_carried}"
 
 
 @contextmanager

@@ -14,13 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from models.cells import FORMULA_STARTS
 from pipelines.cli_common import answering, home_of, note, plain, stop
 
 if TYPE_CHECKING:
     from lake.read import Door
-
-FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-"""What a spreadsheet would take for the begin of a formula."""
 
 
 def text(value: Any) -> str:
@@ -48,7 +46,7 @@ def safe(value: Any) -> str:
     # A carriage return alone is written without quotes, and would begin a row.
     cell = text(value).replace("\r\n", "\n").replace("\r", "\n")
     is_number = isinstance(value, int | float | Decimal)
-    return f"'{cell}" if not is_number and cell.lstrip(" ").startswith(FORMULA) else cell
+    return f"'{cell}" if not is_number and cell.lstrip(" ").startswith(FORMULA_STARTS) else cell
 
 
 def write_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str = "") -> None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, NamedTuple
 
+from collectors.source import Unreadable
 from collectors.source import settings as settings_of
 from collectors.sources import ALL
 from lake.connect import literal
@@ -19,6 +20,8 @@ from models.catalog import CATALOG
 from models.config import Config
 from models.window import Window
 from pipelines.carry import carry
+
+NEEDED = "give Pods and Nodes, as `kubectl get -A -o json` prints them or as watch streams"
 
 
 class Refused(Exception):
@@ -60,16 +63,16 @@ def reachable(sources: Sequence[Any]) -> tuple[list[Any], list[str]]:
 
 def widened(
     home: Home, config: Config, cluster: str, window: Window | None, sources: Sequence[Any]
-) -> Window | None:
-    """The window to run; None where the sources know nothing of the cluster.
+) -> Window:
+    """The window to run; Unreadable where the sources know nothing of the cluster.
 
     A day is folded from the day before: where the lake lacks that, a record that began earlier
     is read from its begin on.
     """
-    if not sources:
-        return window
-    known = window_of(config, cluster, sources)
-    if known is None or window is None:
+    known = window_of(config, cluster, sources) if sources else window
+    if known is None:
+        raise Unreadable(f"{cluster}: the sources know no pods or nodes: {NEEDED}")
+    if window is None:
         return known
     begins = known.begin_on < window.begin_on < known.end_on
     if not begins or _has_day_before(home, window):
