@@ -8,9 +8,9 @@ from typing import Any
 
 import polars as pl
 
-from models import raw
+from models import activity, raw, xids
 from models.config import Config
-from models.gpus import canonical
+from models.gpus import canonical, catalogue
 from models.pricing import Figure, Price, figures, micro, plain, stamp
 from models.table import Table
 
@@ -25,6 +25,9 @@ def frames(config: Config) -> dict[str, pl.DataFrame]:
             (raw.PRICES, _prices(config)),
             (raw.FLEET, _fleet(config)),
             (raw.POLICIES, _policies(config)),
+            (activity.ACTIVITY_RULES, activity.rows(config.activity_rules)),
+            (raw.GPU_MODELS, _gpu_models()),
+            (xids.XIDS, xids.rows()),
         )
     }
 
@@ -108,3 +111,14 @@ def _fleet(config: Config) -> Iterable[dict[str, Any]]:
 def _policies(config: Config) -> Iterable[dict[str, Any]]:
     for name, value in config.policies:
         yield {"policy_name": name, "value_number": value}
+
+
+def _gpu_models() -> Iterable[dict[str, Any]]:
+    for gpu in catalogue().values():
+        yield {
+            "gpu_model_name": gpu.gpu_model_name,
+            "memory_mib": gpu.memory_mib,
+            "limit_watts": gpu.tdp_watts,
+            "bare_watts": gpu.rest_bare_watts,
+            "context_watts": gpu.rest_context_watts,
+        }

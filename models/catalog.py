@@ -1,11 +1,14 @@
 """All table contracts by name; the contracts themselves live in raw, core_*, mart and meta."""
 
-from models import core_objects, core_time, mart, meta, raw
+from models import core_gpus, core_objects, core_time, mart, mart_gpus, meta, raw
 from models.table import Table
 
 CATALOG: dict[str, Table] = {
     table.name: table
-    for layer in (raw, core_objects, core_time, mart, meta)
+    for layer in (raw, core_objects, core_time, core_gpus, mart, mart_gpus, meta)
     for table in layer.TABLES
 }
 """Every stored table: `layer.name` -> contract."""
+
+VIEWS: dict[str, Table] = {view.name: view for view in (mart.QUEUE_WAITS, mart_gpus.EPISODES)}
+"""What is computed at read time: name of the query in sql/view -> contract."""

@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfo, available_timezones
 import yaml
 from pydantic import Field, ValidationError, field_validator
 
+from models.activity import ActivityRule
 from models.config_errors import ConfigError, described, nearest
 from models.parts import Beside, Currency, Moment, Part, instant
 from models.pricing import Price, Rate, currency_faults, price_conflicts
@@ -127,6 +128,7 @@ class Config(Part):
     annotations: Annotations = Annotations()
     labels: Labels = Labels()
     workload_classes: tuple[WorkloadClass, ...] = ()
+    activity_rules: tuple[ActivityRule, ...] = ()
     accelerators: tuple[Accelerator, ...] = ()
     policies: Policies = Policies()
     imports: Import = Field(default=Import(), alias="import")

@@ -217,9 +217,18 @@ PRICE_SPELLS = Table(
 
 HOLD_STATES = Table(
     name="core.hold_states",
-    doc="The state of each hold, second by second: its piece of the day, tiled.",
-    grain=("cluster_name", "day_on", "hold_id", "begin_at"),
-    columns=(CLUSTER, DAY, HOLD, STATE, CAUSE, BEGIN, END),
+    doc="The state of each part of a hold, second by second: its piece of the day, tiled.",
+    grain=("cluster_name", "day_on", "hold_id", "part_number", "begin_at"),
+    columns=(
+        CLUSTER,
+        DAY,
+        HOLD,
+        Column("part_number", Kind.COUNT, "The part: which device, see hold_parts.", minimum=1),
+        STATE,
+        CAUSE,
+        BEGIN,
+        END,
+    ),
     ranges=SPAN,
 )
 

@@ -7,8 +7,7 @@ should say.
 from collections.abc import Iterator
 from pathlib import Path
 
-from models.catalog import CATALOG
-from models.mart import QUEUE_WAITS
+from models.catalog import CATALOG, VIEWS
 from models.table import Column, Table
 from models.units import UNITS, unit_of
 
@@ -37,7 +36,8 @@ def render() -> str:
             if table.layer == layer:
                 lines += _table(table)
     lines += ["", "## view", "", "Computed when read, for a period; never stored."]
-    lines += _table(QUEUE_WAITS)
+    for view in VIEWS.values():
+        lines += _table(view)
     return "\n".join(lines) + "\n"
 
 

@@ -3,9 +3,12 @@
 Facts that we conclude from them belong in `core`.
 """
 
-from models.raw_settings import FLEET, POLICIES, PRICES, TEAM_RULES, TEAMS
+from models.activity import ACTIVITY_RULES
+from models.raw_metrics import TABLES as METRICS
+from models.raw_settings import FLEET, GPU_MODELS, POLICIES, PRICES, TEAM_RULES, TEAMS
 from models.states import CLASSES, COVERAGES
 from models.table import CLUSTER, DAY, Column, Kind, Table
+from models.xids import XIDS
 
 CHANGES = ("LISTED", "ADDED", "MODIFIED", "DELETED", "CARRIED", "HEARD")
 """CARRIED: the copy of an object alive at 00:00, so that a day is read without the days before.
@@ -308,11 +311,15 @@ TABLES = (
     POD_GROUP_VERSIONS,
     COVERAGE,
     REJECTIONS,
+    *METRICS,
     TEAMS,
     TEAM_RULES,
     PRICES,
     FLEET,
     POLICIES,
+    ACTIVITY_RULES,
+    GPU_MODELS,
+    XIDS,
 )
 
 NOTICES = (

@@ -105,3 +105,17 @@ POLICIES = Table(
         Column("value_number", Kind.COUNT, "Its value."),
     ),
 )
+
+GPU_MODELS = Table(
+    name="raw.gpu_models",
+    doc="The GPU catalogue: memory, limit and rest power of each model, null where not known.",
+    grain=("gpu_model_name",),
+    is_daily=False,
+    columns=(
+        Column("gpu_model_name", Kind.TEXT, "Canonical GPU model."),
+        Column("memory_mib", Kind.COUNT, "Memory.", minimum=0),
+        Column("limit_watts", Kind.COUNT, "Default power limit.", nullable=True, minimum=0),
+        Column("bare_watts", Kind.COUNT, "At rest, no context.", nullable=True, minimum=0),
+        Column("context_watts", Kind.COUNT, "At rest with a context.", nullable=True, minimum=0),
+    ),
+)

@@ -22,7 +22,11 @@ UNITS: dict[str, Unit] = {
     "_ratio": Unit("share", "percent"),
     "_count": Unit("count", "%,d"),
     "_mib": Unit("MiB", "%,d"),
+    "_bytes_per_second": Unit("bytes per second", "%,.0f"),
     "_bytes": Unit("bytes", "%,d"),
+    "_joules": Unit("J", "%,.0f"),
+    "_mhz": Unit("MHz", "%,d"),
+    "_celsius": Unit("deg C", "%,d"),
     "_watts": Unit("W", "%,.0f"),
     "_number": Unit("number", "%d"),
 }

@@ -7,13 +7,11 @@ import duckdb
 import pytest
 
 import sql
-from models.catalog import CATALOG
-from models.mart import QUEUE_WAITS
+from models.catalog import CATALOG, VIEWS
 from models.states import CAUSES, HELD_STATES, STATES, WASTE_STATES
 from models.table import Kind
 from models.units import unit_of
 
-VIEWS = {QUEUE_WAITS.name: QUEUE_WAITS}
 COMPUTED = {**sql.QUERIES, **sql.VIEWS}
 CONTRACTS = {**CATALOG, **VIEWS}
 NUMBERS = (Kind.COUNT, Kind.DECIMAL, Kind.RATIO)

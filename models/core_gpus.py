@@ -1,0 +1,162 @@
+"""Core tables of GPUs by their UUID: which there are, whose, what each did, when it was broken.
+
+A device is a physical GPU, or one GPU instance (MIG) of it. Holds and the ledger are in core_time.
+"""
+
+from models.activity import ACTIVITIES
+from models.core_columns import BEGIN, CAUSE, END, HOLD, MODEL, NODE, SPAN
+from models.table import CLUSTER, DAY, Column, Kind, Table
+
+UUID = Column("gpu_uuid", Kind.TEXT, "The physical GPU; of an instance, the GPU it is part of.")
+INSTANCE = Column("instance_number", Kind.COUNT, "GPU instance (MIG); -1: the whole GPU.")
+REST_SOURCES = ("gpu", "model", "catalogue", "unknown")
+
+GPUS = Table(
+    name="core.gpus",
+    doc="Each GPU or GPU instance that was measured that day, on its node.",
+    grain=("cluster_name", "day_on", "node_uid", "gpu_uuid", "instance_number"),
+    columns=(
+        CLUSTER,
+        DAY,
+        NODE,
+        UUID,
+        INSTANCE,
+        Column("node_name", Kind.TEXT, "The node as the exporter spells it."),
+        MODEL,
+        Column("gpu_product_name", Kind.TEXT, "The model as the exporter spells it."),
+        Column("mig_profile_name", Kind.TEXT, "Profile of an instance.", nullable=True),
+        Column("gpu_number", Kind.COUNT, "Index in the node.", nullable=True),
+        Column("first_sampled_at", Kind.INSTANT, "First sample of the day."),
+        Column("last_sampled_at", Kind.INSTANT, "Last sample of the day."),
+        Column("sample_count", Kind.COUNT, "Sample times.", minimum=0),
+        Column("sample_seconds", Kind.RATIO, "Usual time from one sample to the next.", minimum=0),
+        Column(
+            "activity_source_name",
+            Kind.TEXT,
+            "What decides activity on it: sm, gr_engine, utilisation, none.",
+            choices=("sm", "gr_engine", "utilisation", "none"),
+        ),
+        Column("bare_watts", Kind.RATIO, "Rest power without a context.", nullable=True, minimum=0),
+        Column("context_watts", Kind.RATIO, "Rest power with one.", nullable=True, minimum=0),
+        Column(
+            "rest_source_name",
+            Kind.TEXT,
+            "Where context_watts comes from: learned on the GPU, on its model, the catalogue.",
+            choices=REST_SOURCES,
+        ),
+    ),
+    ranges=(("first_sampled_at", "last_sampled_at"),),
+)
+
+HOLD_PARTS = Table(
+    name="core.hold_parts",
+    doc="Each hold cut into its devices: which part of its share lies on which device.",
+    grain=("cluster_name", "day_on", "hold_id", "part_number"),
+    columns=(
+        CLUSTER,
+        DAY,
+        HOLD,
+        Column("part_number", Kind.COUNT, "Its place, from 1.", minimum=1),
+        Column("gpu_uuid", Kind.TEXT, "The device; null: not known which.", nullable=True),
+        Column("instance_number", Kind.COUNT, "GPU instance; -1: the whole GPU.", nullable=True),
+        Column("first_unit_count", Kind.COUNT, "Units of the hold before this part.", minimum=0),
+        Column("last_unit_count", Kind.COUNT, "Units up to and with this part.", minimum=1),
+        Column("hold_unit_count", Kind.COUNT, "Units of the hold.", minimum=1),
+        Column("is_shared", Kind.FLAG, "Other holds may use the same device."),
+        Column(
+            "basis_name",
+            Kind.TEXT,
+            "How the device is known: scheduler (it names it), label (the exporter names the pod), "
+            "whole_node (nobody else holds any of the node), none.",
+            choices=("scheduler", "label", "whole_node", "none"),
+        ),
+        Column("label_sample_count", Kind.COUNT, "Samples whose labels say so.", minimum=0),
+    ),
+    ranges=(("first_unit_count", "last_unit_count"), ("last_unit_count", "hold_unit_count")),
+)
+
+GPU_FAULTS = Table(
+    name="core.gpu_faults",
+    doc="When a GPU was of no use to anyone, and what says so.",
+    grain=("cluster_name", "day_on", "node_uid", "gpu_uuid", "begin_at"),
+    columns=(
+        CLUSTER,
+        DAY,
+        NODE,
+        UUID,
+        BEGIN,
+        END,
+        Column("is_ended", Kind.FLAG, "It was mended; else it goes on at the window's end."),
+        Column("xid_number", Kind.COUNT, "The fatal XID; null: none told.", nullable=True),
+        Column(
+            "basis_name",
+            Kind.TEXT,
+            "xid (a fatal one was told), off_the_bus (its series ended while others of the node "
+            "went on, and the device plugin reports fewer).",
+            choices=("xid", "off_the_bus"),
+        ),
+    ),
+    ranges=SPAN,
+)
+
+GPU_STATES = Table(
+    name="core.gpu_states",
+    doc="What each GPU or GPU instance did, whoever held it: its day, tiled, cut at full hours.",
+    grain=("cluster_name", "day_on", "node_uid", "gpu_uuid", "instance_number", "begin_at"),
+    columns=(
+        CLUSTER,
+        DAY,
+        NODE,
+        UUID,
+        INSTANCE,
+        BEGIN,
+        END,
+        Column(
+            "activity_name",
+            Kind.TEXT,
+            "active, idle, stalled, or unobserved.",
+            choices=ACTIVITIES,
+        ),
+        CAUSE,
+        Column("quiet_since_at", Kind.INSTANT, "Idle: since when, today.", nullable=True),
+        Column("sample_count", Kind.COUNT, "Samples that it rests on.", minimum=0),
+        Column("sm_seconds", Kind.COUNT, "Of it with an SM reading.", minimum=0),
+        Column("sm_active_seconds", Kind.RATIO, "Sum of SM activity x seconds.", minimum=0),
+        Column("sm_ratio", Kind.RATIO, "Highest SM activity (else GR engine).", nullable=True),
+        Column("utilisation_ratio", Kind.RATIO, "Mean GPU_UTIL.", nullable=True),
+        Column("tensor_ratio", Kind.RATIO, "Highest tensor activity.", nullable=True),
+        Column("dram_ratio", Kind.RATIO, "Highest DRAM activity.", nullable=True),
+        Column("memory_used_mib", Kind.RATIO, "Most memory in use.", nullable=True),
+        Column("power_watts", Kind.RATIO, "Mean power.", nullable=True),
+        Column("nvlink_bytes_per_second", Kind.RATIO, "Mean NVLink rate.", nullable=True),
+        Column("pcie_bytes_per_second", Kind.RATIO, "Mean PCIe rate, both ways.", nullable=True),
+        Column("is_certain", Kind.FLAG, "Stalled: with PROF evidence; else suspected."),
+    ),
+    ranges=SPAN,
+)
+
+OVERLAYS = Table(
+    name="core.overlays",
+    doc="What holds' time was worth, beside the ledger: by hold, hour and overlay.",
+    grain=("cluster_name", "day_on", "hold_id", "hour_at", "overlay_name"),
+    columns=(
+        CLUSTER,
+        DAY,
+        HOLD,
+        Column("hour_at", Kind.INSTANT, "Begin of the hour."),
+        Column(
+            "overlay_name",
+            Kind.TEXT,
+            "effective (active time weighted by SM activity); sm_observed (held with a reading "
+            "of it, or in a state that needs none).",
+            choices=("effective", "sm_observed"),
+        ),
+        Column("gpu_seconds", Kind.DECIMAL, "GPU-seconds.", minimum=0),
+        Column("unpriced_gpu_seconds", Kind.DECIMAL, "Of them without a price.", minimum=0),
+        Column("overlay_cost", Kind.DECIMAL, "Their cost.", nullable=True, minimum=0),
+        Column("evidence_text", Kind.TEXT, "What it rests on."),
+        Column("version_number", Kind.COUNT, "Version of the rule.", minimum=1),
+    ),
+)
+
+TABLES = (GPUS, HOLD_PARTS, GPU_FAULTS, GPU_STATES, OVERLAYS)
