@@ -352,7 +352,7 @@ EPISODES = Table(
     ),
     ranges=(("since_at", "until_at"),),
 )
-"""Not stored: joined at read time by sql/view/episodes.sql: those of episode_least_seconds and more,
+"""Not stored: joined at read time by sql/view/episodes.sql: those of episode_least_seconds or more,
 also where they began the day before; gpu_seconds and cost are those within the period."""
 
 TABLES = (
