@@ -206,8 +206,8 @@ OVERLAYS = Table(
         Column(
             "overlay_name",
             Kind.TEXT,
-            "effective (active time weighted by SM activity); sm_observed (held with a reading "
-            "of it, or in a state that needs none).",
+            "effective (active time weighted by SM activity); sm_observed (held time that has an "
+            "SM reading, whatever its state).",
             choices=("effective", "sm_observed"),
         ),
         Column("gpu_seconds", Kind.DECIMAL, "GPU-seconds.", minimum=0),
