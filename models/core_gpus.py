@@ -194,6 +194,26 @@ GPU_STATES = Table(
     ranges=SPAN,
 )
 
+GPU_EPISODES = Table(
+    name="core.gpu_episodes",
+    doc="The day's piece of each episode in which a held device was idle, or stalled.",
+    grain=("cluster_name", "day_on", "episode_name", "hold_id", "part_number", "begin_at"),
+    columns=(
+        CLUSTER,
+        DAY,
+        Column("episode_name", Kind.TEXT, "idle or stalled.", choices=("idle", "stalled")),
+        HOLD,
+        Column("part_number", Kind.COUNT, "Its part: the device.", minimum=1),
+        BEGIN,
+        END,
+        Column("is_from_before", Kind.FLAG, "It begins with the day: it may have begun before."),
+        Column("is_open", Kind.FLAG, "It goes on at the end of what is known of the day."),
+        Column("active_seconds", Kind.COUNT, "Of it active: heartbeats.", minimum=0),
+        Column("is_certain", Kind.FLAG, "Stalled: with PROF evidence; else suspected."),
+    ),
+    ranges=SPAN,
+)
+
 OVERLAYS = Table(
     name="core.overlays",
     doc="What holds' time was worth, beside the ledger: by hold, hour and overlay.",
@@ -218,4 +238,13 @@ OVERLAYS = Table(
     ),
 )
 
-TABLES = (GPUS, HOLD_PARTS, GPU_FAULTS, GPU_OWNERS, GPU_STRETCHES, GPU_STATES, OVERLAYS)
+TABLES = (
+    GPUS,
+    HOLD_PARTS,
+    GPU_FAULTS,
+    GPU_OWNERS,
+    GPU_STRETCHES,
+    GPU_STATES,
+    GPU_EPISODES,
+    OVERLAYS,
+)
