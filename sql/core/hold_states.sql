@@ -53,7 +53,7 @@ measured as (
         p.hold_id,
         p.node_uid,
         p.part_number,
-        p.is_shared and g.hold_id is distinct from p.hold_id as is_together,
+        (p.is_shared and (g.hold_id is null or g.hold_id <> p.hold_id)) as is_together,
         p.is_shared,
         p.state_name,
         p.cause_name,
