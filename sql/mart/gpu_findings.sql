@@ -32,6 +32,8 @@ rogue_pieces as (
         s.begin_at,
         s.end_at,
         s.sm_ratio,
+        s.utilisation_ratio,
+        s.power_watts,
         coalesce(
             s.begin_at <> lag(s.end_at) over (
                 partition by s.cluster_name, s.day_on, s.node_uid, s.gpu_uuid, s.instance_number
@@ -90,8 +92,13 @@ rogues as (
         any_value(gpu_uuid) as gpu_uuids_text,
         1::bigint as gpu_count,
         null::bigint as of_gpu_count,
-        'SM up to ' || round(100 * max(sm_ratio))::integer || ' % and no pod holds it'
-            as evidence_text
+        concat_ws(
+            ', ',
+            'no pod holds it',
+            'SM up to ' || round(100 * max(sm_ratio))::integer || ' %',
+            'GPU_UTIL up to ' || round(100 * max(utilisation_ratio))::integer || ' %',
+            'up to ' || round(max(power_watts))::integer || ' W'
+        ) as evidence_text
     from (
         select
             *,
