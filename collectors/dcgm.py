@@ -6,8 +6,6 @@ quantity of a device at one time, the one that names no pod counts, for it is th
 the greatest, for what is told by pod is the device's value or a part of it.
 """
 
-from dataclasses import dataclass
-
 import polars as pl
 
 from collectors.dcgm_hour import Hour, numbered
@@ -23,17 +21,9 @@ from collectors.dcgm_names import (
 from collectors.dcgm_rows import labels, samples
 from collectors.prometheus import Fetched
 from collectors.rejections import Rejections
-from collectors.source import Batch, Settings
-from collectors.tallies import Counts, day_before, day_on, instant, kept, note, query
+from collectors.source import Settings
+from collectors.tallies import Counts, Parsed, day_before, day_on, instant, kept, note, query
 from models.table import INSTANT
-
-
-@dataclass
-class Parsed:
-    """The rows of a stretch, and what became of its samples."""
-
-    batches: list[Batch]
-    counts: Counts
 
 
 def parse(fetched: Fetched, settings: Settings) -> Parsed:

@@ -10,6 +10,7 @@ import polars as pl
 
 from collectors.prometheus import Fetched
 from collectors.rejections import Rejections
+from collectors.source import Batch
 from models.window import day_of
 
 MICROSECOND = pl.duration(microseconds=1)
@@ -40,6 +41,14 @@ class Counts:
             self.rejected + other.rejected,
             self.unused + other.unused,
         )
+
+
+@dataclass
+class Parsed:
+    """The rows of a stretch, and what became of its samples."""
+
+    batches: list[Batch]
+    counts: Counts
 
 
 def query(fetched: Fetched, selector: str) -> str:
