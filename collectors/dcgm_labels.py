@@ -91,13 +91,12 @@ def read(series: pl.DataFrame) -> pl.DataFrame:
         pl.col("instance_number").fill_null(-1),
         pl.col("gpu_product_name").fill_null(UNKNOWN),
     )
-    exporters = _exporters(found)
-    pods = [
-        pl.when(~pl.col(name).is_in(exporters) & ~pl.col(name).str.contains(EXPORTER_POD)).then(
-            pl.col(name)
-        )
-        for name in CANDIDATES
-    ]
+    exporters, proxies = _exporters(found), _on_several_nodes(found)
+    pods = []
+    for name in CANDIDATES:
+        pod = pl.col(name)
+        is_other = pod.is_in(exporters) | pod.str.contains(EXPORTER_POD)
+        pods.append(pl.when(~(is_other | _in_space(name).is_in(proxies))).then(pod))
     is_named_so = pl.col("host").is_in(exporters) | pl.col("host").str.contains(EXPORTER_POD)
     is_no_node = is_named_so | (pl.col("host") == "localhost")
     owned = found.with_columns(pl.coalesce(pods).alias("owner"))
@@ -157,8 +156,8 @@ def _exporters(found: pl.DataFrame) -> list[str]:
 
     A pod is one of them if it stands where a target's label stands while the exporter's own is
     beside it; if its container has the name of the exporter's; if the host is called like it; if it
-    is the service's with what a DaemonSet appends; or if it is on several nodes at once, where one
-    index is that of several GPUs. Its name alone says so only where it tells of the exporter.
+    is the service's with what a DaemonSet appends. Its name alone says so only where it tells of
+    the exporter.
     """
     names = set[str]()
     for place, name in enumerate(CANDIDATES[1:], 1):
@@ -171,13 +170,27 @@ def _exporters(found: pl.DataFrame) -> list[str]:
     ending = pl.col("pod").str.strip_prefix(pl.concat_str("service", pl.lit("-")))
     is_service_s = (ending != pl.col("pod")) & ending.str.contains(SUFFIX)
     names |= set(found.filter(is_service_s)["pod"])
-    for name in CANDIDATES:
-        names |= _on_several_nodes(found.filter(pl.col(name).is_not_null()), name)
     return sorted(name for name in names if name)
 
 
-def _on_several_nodes(found: pl.DataFrame, name: str) -> set[str]:
-    """Pods under which, at one time, a node's index means more than one GPU."""
-    spans = found.group_by(name, "gpu", "gpu_uuid").agg(pl.col("begin").min(), pl.col("end").max())
-    before = pl.col("end").shift().cum_max().over(name, "gpu")
-    return set(spans.sort("begin").filter(pl.col("begin") < before)[name])
+def _in_space(name: str) -> pl.Expr:
+    """A pod with its namespace: other namespaces may have one of the same name."""
+    return pl.concat_str(
+        _first(*_BESIDE["pod_namespace_name"]).fill_null(""), pl.col(name), separator="/"
+    )
+
+
+def _on_several_nodes(found: pl.DataFrame) -> list[str]:
+    """Pods that are on several nodes at once: under them one index is that of several GPUs."""
+    names = set[str]()
+    for name in CANDIDATES:
+        spans = (
+            found.filter(pl.col(name).is_not_null())
+            .drop_nulls(["gpu", "gpu_uuid"])
+            .group_by(_in_space(name).alias("pod"), "gpu", "gpu_uuid")
+            .agg(pl.col("begin").min(), pl.col("end").max())
+            .sort("begin")
+        )
+        before = pl.col("end").shift().cum_max().over("pod", "gpu")
+        names |= set(spans.filter(pl.col("begin") <= before)["pod"])
+    return sorted(names)
