@@ -89,16 +89,18 @@ def _read(hour: Hour, quantity: str) -> None:
         hour.series["field"].gather(frame["id"]).alias("field"),
     )
     hour.times.append(hour.keys(frame, "row").unique())
-    fields = [FIELDS[number] for number in frame["field"].unique().sort()]
-    numbers = [FIELDS.index(field) for field in fields]
-    reason, value, order = pl.lit(None, pl.String()), pl.col("value"), pl.lit(0)
-    for number, one in zip(numbers, fields, strict=True):
+    numbers = frame["field"].unique().sort().to_list()
+    reason, value = pl.lit(None, pl.String()), pl.col("value")
+    for number in numbers:
         is_it = pl.col("field") == number
-        reason = pl.when(is_it).then(_why_none(one)).otherwise(reason)
-        value = pl.when(is_it).then(pl.col("value") * one.factor / one.divisor).otherwise(value)
-        order = pl.when(is_it).then(one.preference).otherwise(order)
+        reason = pl.when(is_it).then(_why_none(FIELDS[number])).otherwise(reason)
+    if any(FIELDS[number].factor != FIELDS[number].divisor for number in numbers):
+        # By a column: a division by a literal becomes a product with its inverse, which is not it.
+        value = value * _of_field(numbers, "factor") / _of_field(numbers, "divisor")
     frame = frame.with_columns(
-        reason.alias("reason"), value.alias("reading"), order.alias("preference")
+        reason.alias("reason"),
+        value.alias("reading"),
+        _of_field(numbers, "preference").alias("preference"),
     )
     split = _of_processes(hour, frame)
     is_good = pl.col("reason").is_null()
@@ -110,6 +112,12 @@ def _read(hour: Hour, quantity: str) -> None:
         good = good.join(split, on=["id", "at"], how="anti", maintain_order="left")
         hour.counts += Counts(copy=parts - good.height)
     _take(hour, quantity, good)
+
+
+def _of_field(numbers: list[int], name: str) -> pl.Expr:
+    """What FIELDS says of the field of each sample."""
+    values = {number: float(getattr(FIELDS[number], name)) for number in numbers}
+    return pl.col("field").replace_strict(values)
 
 
 def _of_processes(hour: Hour, frame: pl.DataFrame) -> pl.DataFrame | None:

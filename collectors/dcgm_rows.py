@@ -16,6 +16,8 @@ from models.raw_metrics import GPU_SAMPLES, GPU_SERIES
 from models.table import Kind
 
 MOST_ROWS = 200_000
+OTHERS = ("gpu_number", "gpu_model_name", "gpu_product_name", "mig_profile_name", "label")
+"""What a row of labels says besides; of several the first in the alphabet."""
 COLUMNS = tuple(c.name for c in GPU_SAMPLES.columns if c.nullable)
 
 
@@ -103,11 +105,8 @@ def labels(hour: Hour) -> Iterator[Batch]:
         used.with_columns(label.alias("label"))
         .group_by("row")
         .agg(
-            *(pl.col(name).first() for name in (*dcgm_labels.SERIES, "label")),
-            *(
-                pl.col(name).drop_nulls().first()
-                for name in ("gpu_number", "gpu_model_name", "gpu_product_name", "mig_profile_name")
-            ),
+            *(pl.col(name).first() for name in dcgm_labels.SERIES),
+            *(pl.col(name).min() for name in OTHERS),
             *(_all_of(name) for name in ("hpc_job_name", "claim_name")),
         )
     )
