@@ -1,4 +1,4 @@
-"""DCGM of the measured fleet, every trap on: each reading once, each refusal, each owner as it was.
+"""DCGM and cAdvisor of the measured fleet, every trap on: each reading, refusal and owner once.
 
 Expected figures are counted from the text itself or taken from the simulator's truth.
 """
@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import simulator
-from collectors import dcgm
+from collectors import cadvisor, dcgm
 from collectors.dcgm_names import FIELDS, METRICS, NUMBERS, NVLINK
 from collectors.prometheus_recorded import Recorded
 from collectors.prometheus_segments import Segment
@@ -24,6 +24,7 @@ from tests.measured import CLUSTERS, rows
 START = int(BEGIN.timestamp())
 FEW = (0, 1, 8, 20)
 """Hours in which labels are missing, and two exporters answer."""
+STARTS = ("DCGM_FI", "dcgm_fi", "container_")
 pytestmark = pytest.mark.long
 
 
@@ -31,24 +32,30 @@ class Read:
     """What was read of a cluster, and its text."""
 
     def __init__(self, fleet, cluster: str, hours: list[int], folder):
-        self.cluster, self.hours = cluster, hours
+        self.cluster = cluster
+        pods = {(r["namespace_name"], r["pod_name"]) for r in rows(fleet, "pods", cluster)}
         self.spans = [(START + hour * 3600, START + (hour + 1) * 3600) for hour in hours]
         self.lines = self._lines(fleet / "prometheus" / f"{cluster}.om", folder / "dcgm.om")
         self.counts, self.kept = Counts(), 0
+        self.of_pods = Counts()
         frames = defaultdict(list)
         with Recorded(folder) as recorded:
             assert not recorded.notices
             for begin, end in self.spans:
-                segment = Segment(Group.named(list(METRICS)), begin * 1000, end * 1000)
-                [fetched] = recorded.collect([segment])
+                asked = [Group.named(list(METRICS)), Group.named(list(cadvisor.METRICS))]
+                segments = [Segment(group, begin * 1000, end * 1000) for group in asked]
+                fetched, other = recorded.collect(segments)
                 parsed = dcgm.parse(fetched, Settings(cluster))
+                used = cadvisor.parse(other, Settings(cluster), pods)
                 self.counts += parsed.counts
+                self.of_pods += used.counts
                 self.kept += kept(fetched)
-                for batch in parsed.batches:
+                for batch in (*parsed.batches, *used.batches):
                     frames[batch.table].append(batch.frame)
         self.samples = pl.concat(frames["raw.gpu_samples"])
         self.series = pl.concat(frames["raw.gpu_series"])
         self.rejections = pl.concat(frames["raw.rejections"])
+        self.pods = pl.concat(frames["raw.pod_samples"])
 
     def has(self, at: float) -> bool:
         """Whether an instant lies in the hours that were read."""
@@ -58,9 +65,7 @@ class Read:
         """Metric, GPU, instance, time and value of each line, by patterns alone."""
         with text.open() as source, kept_text.open("w") as target:
             for line in source:
-                if line.startswith(("DCGM_FI", "dcgm_fi")) and self.has(
-                    float(line.rsplit(" ", 1)[1])
-                ):
+                if line.startswith(STARTS) and self.has(float(line.rsplit(" ", 1)[1])):
                     target.write(line)
             target.write("# EOF\n")
         line = pl.col("line")
@@ -155,14 +160,24 @@ def test_values_are_those_of_the_text_in_the_columns_units(read):
     assert read.samples["utilisation_ratio"].max() == 1.0
 
 
+def test_counters_of_pods_are_all_there_in_one_row_a_scrape(read):
+    told = read.lines.filter(pl.col("metric").is_in(cadvisor.METRICS))
+    assert read.of_pods == Counts(reading=told.height) and told.height > 5000
+    cells = [c for c in read.pods.columns if c in cadvisor.QUANTITIES.values()]
+    number = sum(read.pods.height - count for count in read.pods[cells].null_count().row(0))
+    assert number == told.height  # a container and an interface each
+    cpu = told.filter(pl.col("metric") == "container_cpu_usage_seconds_total")["value"]
+    assert read.pods["cpu_seconds"].sum() == pytest.approx(cpu.cast(pl.Float64).sum())
+
+
 def test_a_device_belongs_to_whom_it_was_given(read, fleet):
     names = {
         r["pod_uid"]: (r["namespace_name"], r["pod_name"])
         for r in rows(fleet, "pods", read.cluster)
     }
-    held = defaultdict(list)
+    held = defaultdict(list)  # as it was, in the gaps of the record, too
     sharers: Counter = Counter()
-    for row in rows(fleet, "gpu_states", read.cluster):
+    for row in rows(fleet, "prometheus/gpu_states", read.cluster):
         key = (row["gpu_uuid"], int(row["gi_id"]))
         sharers[key] = max(sharers[key], int(row["sharers"]))
         held[key, names[row["pod_uid"]]].append((int(row["begin"]), int(row["end"])))
