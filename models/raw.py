@@ -323,7 +323,10 @@ TABLES = (
 )
 
 NOTICES = (
+    "conflicting_reading",
+    "conflicting_sample",
     "duplicate_line",
+    "duplicate_sample",
     "bad_submission_time",
     "other_file",
     "resource_claims",
