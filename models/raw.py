@@ -325,6 +325,7 @@ TABLES = (
 NOTICES = (
     "duplicate_line",
     "bad_submission_time",
+    "metric_missing",
     "other_file",
     "resource_claims",
     "unknown_column",
