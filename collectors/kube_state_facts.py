@@ -17,6 +17,7 @@ MISSED = 1.5
 DEFAULT_INTERVAL = 60_000_000
 TELLERS = ("job", "instance", "prometheus", "prometheus_replica", "replica", "shard_ordinal")
 """Labels of the target that told a series: two replicas differ in one of them."""
+MOST_ROWS = 500_000
 NEVER = -62_135_596_800
 """Go's zero time in seconds: none."""
 
@@ -89,9 +90,15 @@ KEYS = {
 }
 """Kind -> the labels that name one object; a pod goes by its uid, for names are used again."""
 NO_KEY = {"Pod": "no_uid"}
-IDENTITY = ("kind", "key", "metric", "a", "b", "c", "teller")
+IDENTITY = {
+    "kind": pl.Enum(list(KEYS)),
+    "key": pl.String(),
+    "metric": pl.Enum(list(FACTS)),
+    **dict.fromkeys(("a", "b", "c"), pl.String()),
+    "teller": pl.Categorical(),
+}
 RUNS = {
-    **dict.fromkeys(IDENTITY, pl.String()),
+    **IDENTITY,
     "value": pl.Float64(),
     "first": pl.Int64(),
     "last": pl.Int64(),
@@ -134,11 +141,7 @@ class Facts:
 
     def runs(self, samples: Samples) -> pl.DataFrame:
         """The stretches of some samples; what is no fact is noted."""
-        self.kept += samples.samples.height
         series = pl.concat([pl.DataFrame(schema=_SERIES), *_told(samples.series)])
-        frame = samples.samples.select(
-            "series_number", pl.col("at").cast(pl.Int64()), pl.col("value").fill_nan(None)
-        )
         # Among so many rows a teller goes by a number.
         tellers = series["teller"].unique(maintain_order=True)
         numbers = series.select(
@@ -147,16 +150,27 @@ class Facts:
                 tellers, pl.int_range(tellers.len(), eager=True), return_dtype=pl.UInt16()
             ),
         )
+        parts = [self._part(part, numbers, tellers) for part in _parts(samples.samples)]
+        runs = pl.concat([pl.DataFrame(schema=_BARE), *parts])
+        found = self._sound(runs.join(series, on="series_number", maintain_order="left"))
+        if tellers.len() > 1:
+            self.copies += _copies(found, self.interval())
+        return found.select(*RUNS)
+
+    def _part(
+        self, samples: pl.DataFrame, numbers: pl.DataFrame, tellers: pl.Series
+    ) -> pl.DataFrame:
+        """The stretches of some whole series, which go by their numbers still."""
+        self.kept += samples.height
+        frame = samples.select(
+            "series_number", pl.col("at").cast(pl.Int64()), pl.col("value").fill_nan(None)
+        )
         known = frame.join(numbers, on="series_number", how="inner", maintain_order="left")
         self.unused += frame.height - known.height
         for (number,), part in known.select("teller", "at").unique().group_by("teller"):
             self._scraped(tellers[int(str(number))], part["at"].to_list())
         known = known.drop("teller").sort("series_number", "at")
-        runs = _stretches(known, int(MISSED * self.interval()))
-        found = self._sound(runs.join(series, on="series_number", maintain_order="left"))
-        if tellers.len() > 1:
-            self.copies += _copies(found, self.interval())
-        return found.select(*RUNS)
+        return _stretches(known, int(MISSED * self.interval()))
 
     def _scraped(self, teller: str, times: list[int]) -> None:
         self.scrapes.setdefault(teller, set()).update(times)
@@ -171,7 +185,7 @@ class Facts:
         is_time = value.is_finite() & micros.is_between(FIRST_INSTANT, LAST_INSTANT, closed="left")
         reason = (
             pl.when(pl.col("key").is_null())
-            .then(pl.col("kind").replace_strict(NO_KEY, default="no_name"))
+            .then(pl.col("kind").cast(pl.String()).replace_strict(NO_KEY, default="no_name"))
             .when(value.is_null())
             .then(pl.lit("not_a_number"))
             .when((check == "instant") & (value == NEVER))
@@ -200,11 +214,26 @@ class Facts:
         return judged.filter(pl.col("reason").is_null())
 
 
+_BARE = {"series_number": pl.UInt32(), "value": pl.Float64()} | dict.fromkeys(
+    ("first", "count", "last"), pl.Int64()
+)
 _SERIES = {
     "series_number": pl.UInt32(),
-    **dict.fromkeys(IDENTITY, pl.String()),
+    **IDENTITY,
     "check": pl.String(),
 }
+
+
+def _parts(samples: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """All samples, some whole series at a time: each step of the work copies its rows."""
+    if samples.height <= MOST_ROWS:
+        yield samples
+        return
+    last = samples["series_number"].max()
+    assert isinstance(last, int)
+    step = max(1, (last + 1) * MOST_ROWS // samples.height)
+    for first in range(0, last + 1, step):
+        yield samples.filter(pl.col("series_number").is_between(first, first + step - 1))
 
 
 def _told(series: pl.DataFrame) -> Iterator[pl.DataFrame]:
@@ -221,11 +250,11 @@ def _told(series: pl.DataFrame) -> Iterator[pl.DataFrame]:
         slots += [pl.lit(None, pl.String())] * (3 - len(slots))
         yield part.with_columns(_teller(there)).select(
             pl.col("series_number").cast(pl.UInt32()),
-            pl.lit(fact.kind).alias("kind"),
+            pl.lit(fact.kind, IDENTITY["kind"]).alias("kind"),
             pl.concat_str([_label(label, there) for label in KEYS[fact.kind]], separator="/").alias(
                 "key"
             ),
-            pl.lit(str(name)).alias("metric"),
+            pl.lit(str(name), IDENTITY["metric"]).alias("metric"),
             *(slot.alias(letter) for slot, letter in zip(slots, "abc", strict=True)),
             "teller",
             pl.lit(fact.value).alias("check"),
@@ -234,7 +263,8 @@ def _told(series: pl.DataFrame) -> Iterator[pl.DataFrame]:
 
 def _teller(there: list[str]) -> pl.Expr:
     labels = [pl.col(name).fill_null("") for name in TELLERS if name in there]
-    return pl.concat_str(labels or [pl.lit("")], separator="|").alias("teller")
+    named = pl.concat_str(labels or [pl.lit("")], separator="|")
+    return named.cast(IDENTITY["teller"]).alias("teller")
 
 
 def _slot(label: str, there: list[str]) -> pl.Expr:
@@ -287,8 +317,10 @@ def _stretches(samples: pl.DataFrame, limit: int) -> pl.DataFrame:
 def _copies(runs: pl.DataFrame, interval: int) -> int:
     """Samples that another teller told as well, at about the same time."""
     names = [name for name in IDENTITY if name != "teller"]
-    spans = runs.group_by(*names, "teller").agg(
-        pl.col("first").min(), pl.col("last").max(), pl.col("count").sum()
+    spans = (
+        runs.with_columns(pl.col("teller").cast(pl.String()))
+        .group_by(*names, "teller")
+        .agg(pl.col("first").min(), pl.col("last").max(), pl.col("count").sum())
     )
     spans = spans.sort("first", "teller")
     both = spans.join(spans, on=names, nulls_equal=True, suffix="_by").filter(
