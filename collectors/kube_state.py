@@ -114,12 +114,12 @@ class KubeState:
 
     def _count(self) -> None:
         facts = self.facts
-        rejected = sum(refusal.count for refusal in facts.refusals)
+        rejected = sum(refusal.times for refusal in facts.refusals)
         readings = facts.kept - facts.copies - rejected - facts.unused
         self.counts = Counts(facts.kept, readings, facts.copies, rejected, facts.unused)
-        for reason, example, count, first in facts.refusals:
+        for reason, example, times, first in facts.refusals:
             if self.begin <= first < self.end:
-                self.rejections.add(self.days.of(first), self.place, reason, example, count)
+                self.rejections.add(self.days.of(first), self.place, reason, example, times)
 
     def _placed(self, found: list[Placed], gone: list[Placed]) -> Iterator[Batch]:
         """The rows with their places in their days, those of the window; and news of its days."""
@@ -142,7 +142,7 @@ class KubeState:
 
     def _hear(self, heard: Row, observed: int, news: dict[int, int]) -> None:
         """Gives news a place of its own at the end of its day."""
-        over = heard["observed_at"]
+        over: int = heard["observed_at"]
         second = (observed - over) // 1_000_000 % 3600
         place = news[second] = news.get(second, second * PACE) + 1
         self.days.of(over - 1)

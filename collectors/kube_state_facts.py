@@ -112,7 +112,7 @@ class Refusal(NamedTuple):
 
     reason: str
     example: str
-    count: int
+    times: int
     first: int
     """When the first of them was stored."""
 

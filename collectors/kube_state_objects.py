@@ -268,7 +268,10 @@ def mended(row: dict[str, Any], facts: Facts, before: dict[str, Any] | None) -> 
     if row["deletion_asked_at"] is not None and before.get("deletion_asked_at") is not None:
         row["deletion_asked_at"] = min(row["deletion_asked_at"], before["deletion_asked_at"])
     is_over = row["phase_name"] in TERMINAL
-    if is_over and row["finished_at"] == row["observed_at"] and before.get("finished_at"):
+    completion = _value(facts, "kube_pod_completion_time")
+    if is_over and completion is not None:  # whatever is told of the containers
+        row["finished_at"] = round(completion * 1_000_000)
+    elif is_over and row["finished_at"] == row["observed_at"] and before.get("finished_at"):
         row["finished_at"] = before["finished_at"]
     since, end = before.get("running_since_at"), row["stopped_at"]
     is_same_run = before.get("restart_count") == row["restart_count"]

@@ -167,8 +167,9 @@ class Versions:
             if before and is_other:
                 last = max((run.last for run in runs if run.until <= point), default=None)
                 yield self._replaced(key, before, last, observed)
+                before = None
             is_near = is_after_gap and observed - gaps[number - 1].end < self.scrapes.reach
-            is_listing = is_after_gap and ((before and not is_other) or is_near)
+            is_listing = is_after_gap and (before is not None or is_near)
             row["change_name"] = "LISTED" if is_listing else "MODIFIED" if before else "ADDED"
             self._keep(key, row)
             yield observed, key, row

@@ -5,6 +5,8 @@ Pure functions on frames of one cluster's raw rows; which source is read for whi
 """
 
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from typing import Any
 
 import polars as pl
 
@@ -68,11 +70,11 @@ def _created() -> pl.Expr:
     return pl.col("created_at").dt.truncate("1s").alias("second")
 
 
-def _tiled(stretches: list[dict]) -> Iterator[dict]:
+def _tiled(stretches: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """The stretches of one day, cut where one begins or ends; neighbours alike are one."""
     edges = sorted({edge for each in stretches for edge in (each["begin_at"], each["end_at"])})
-    held: dict | None = None
-    for begin, end in zip(edges, edges[1:], strict=False):
+    held: dict[str, Any] | None = None
+    for begin, end in pairwise(edges):
         here = [s for s in stretches if s["begin_at"] <= begin and s["end_at"] >= end]
         if not here:
             continue
@@ -87,11 +89,11 @@ def _tiled(stretches: list[dict]) -> Iterator[dict]:
         yield held
 
 
-def _best(here: Iterable[dict]) -> dict:
+def _best(here: Iterable[dict[str, Any]]) -> dict[str, Any]:
     best = min(here, key=lambda each: (RANKS.get(each["coverage_name"], 4), each["source"]))
     known = any(each["is_inventory_known"] for each in here)
     return {name: best[name] for name in COVERAGE.schema} | {"is_inventory_known": known}
 
 
-def _is_alike(one: dict, other: dict) -> bool:
+def _is_alike(one: dict[str, Any], other: dict[str, Any]) -> bool:
     return all(one[name] == other[name] for name in one if name not in ("begin_at", "end_at"))
