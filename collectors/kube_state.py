@@ -19,7 +19,7 @@ from collectors.kube_state_versions import KINDS, Placed, Row, Versions
 from collectors.kubernetes import PARSERS
 from collectors.late import Late
 from collectors.prometheus import Fetched
-from collectors.prometheus_segments import State
+from collectors.prometheus_segments import Span, State, without
 from collectors.rejections import Rejections
 from collectors.source import Batch, Settings
 from models.window import Window
@@ -72,34 +72,45 @@ class KubeState:
                     for _ in self.late.rows(row, row["observed_at"]):
                         pass  # its day knows it
 
-    def read(
-        self, begin: int, end: int, parts: Iterable[Fetched], is_complete: bool | None = None
-    ) -> Iterator[Batch]:
+    def read(self, begin: int, end: int, parts: Iterable[Fetched]) -> Iterator[Batch]:
         """The rows of (begin, end], in milliseconds, of all metrics; one part is in memory at once.
 
-        A stretch that is not complete gives none: what it lacks would seem to have ended.
+        Time that is not complete gives none: what is lacking there would seem to have ended.
         """
-        runs, is_whole = self._runs(parts)
-        if not (is_whole if is_complete is None else is_complete):
-            kept = self.facts.kept
-            self.counts = Counts(kept, 0, 0, 0, kept)
-            self.scrapes.lost(begin * 1000, end * 1000)
-            return
-        self._count()
-        self.scrapes.take(begin * 1000, end * 1000)
-        if self.scrapes.times:
-            yield from self._placed(*self.versions.of(runs, self._note))
+        runs, whole, outside = self._runs(begin, end, parts)
+        lost = without((begin, end), [*whole, *outside])
+        inside = 0
+        for since, until, is_whole in sorted(
+            [*((*span, True) for span in whole), *((*span, False) for span in lost)]
+        ):
+            if not is_whole:
+                self.scrapes.lost(since * 1000, until * 1000)
+                continue
+            self.scrapes.take(since * 1000, until * 1000)
+            mine = runs if (since, until) == (begin, end) else self.scrapes.clipped(runs)
+            inside += mine["count"].sum()
+            if self.scrapes.times:
+                yield from self._placed(*self.versions.of(mine, self._note))
+        self._count(runs["count"].sum() - inside)
 
-    def _runs(self, parts: Iterable[Fetched]) -> tuple[pl.DataFrame, bool]:
-        """The stretches of all parts, and whether they are whole."""
+    def _runs(
+        self, begin: int, end: int, parts: Iterable[Fetched]
+    ) -> tuple[pl.DataFrame, list[Span], list[Span]]:
+        """The stretches of all parts, the time that is complete in all, and what none tells of."""
         self.facts.reset()
-        frames, is_whole = [pl.DataFrame(schema=RUNS)], True
+        frames, whole = [pl.DataFrame(schema=RUNS)], [(begin, end)]
+        outside: list[Span] | None = None
         for fetched in parts:
-            strange = all(s.reason == "not_recorded" for s in fetched.stretches)
-            is_whole &= fetched.state is State.COMPLETE or strange
+            unknown = [(s.begin, s.end) for s in fetched.stretches if s.reason == "not_recorded"]
+            outside = unknown if outside is None else _in_both(outside, unknown)
+            if unknown != [(begin, end)]:  # else the folder has no such metric
+                read = [(s.begin, s.end) for s in fetched.stretches if s.state is State.COMPLETE]
+                whole = _in_both(whole, read)
             found = [self.facts.runs(samples) for samples in fetched.data]
             frames.append(_joined(found, int(MISSED * self.facts.interval())))
-        return pl.concat(frames), is_whole
+        outside = outside or []
+        inside = [left for span in whole for left in without(span, outside)]
+        return pl.concat(frames), inside, outside
 
     def rest(self) -> Iterator[Batch]:
         """What was covered, and what was refused."""
@@ -112,11 +123,13 @@ class KubeState:
         if self.begin <= at < self.end:
             self.rejections.add(self.days.of(at), self.place, reason, example)
 
-    def _count(self) -> None:
+    def _count(self, left_out: int) -> None:
         facts = self.facts
         rejected = sum(refusal.times for refusal in facts.refusals)
-        readings = facts.kept - facts.copies - rejected - facts.unused
-        self.counts = Counts(facts.kept, readings, facts.copies, rejected, facts.unused)
+        unused = facts.unused + left_out
+        copies = min(facts.copies, facts.kept - rejected - unused)
+        readings = facts.kept - copies - rejected - unused
+        self.counts = Counts(facts.kept, readings, copies, rejected, unused)
         for reason, example, times, first in facts.refusals:
             if self.begin <= first < self.end:
                 self.rejections.add(self.days.of(first), self.place, reason, example, times)
@@ -147,6 +160,18 @@ class KubeState:
         place = news[second] = news.get(second, second * PACE) + 1
         self.days.of(over - 1)
         heard["sequence_number"] = place_in_day(over, self.days.begin, QUARTER + place % QUARTER)
+
+
+def _in_both(one: list[Span], other: list[Span]) -> list[Span]:
+    """The time that lies in spans of both; neighbours are one."""
+    common = [(max(a, c), min(b, d)) for a, b in one for c, d in other]
+    found: list[Span] = []
+    for begin, end in sorted(span for span in common if span[0] < span[1]):
+        if found and found[-1][1] == begin:
+            found[-1] = (found[-1][0], end)
+        else:
+            found.append((begin, end))
+    return found
 
 
 def _joined(found: list[pl.DataFrame], limit: int) -> pl.DataFrame:

@@ -42,12 +42,17 @@ class Scrapes:
         return int(REACH * self.facts.interval())
 
     def lost(self, begin: int, end: int) -> None:
-        """A stretch that was not read to its end."""
-        self.parts.append((begin, end, "recorder_gap"))
+        """A stretch that was not read; before the first scrape of all nothing is known anyway."""
+        if self.last is not None:
+            self.parts.append((begin, end, "recorder_gap"))
 
     def take(self, begin: int, end: int) -> None:
         """The scrapes of a stretch that was read whole."""
-        self.of = {teller: sorted(times) for teller, times in self.facts.scrapes.items()}
+        inside = {
+            teller: sorted(at for at in times if begin < at <= end)
+            for teller, times in self.facts.scrapes.items()
+        }
+        self.of = {teller: times for teller, times in inside.items() if times}
         self.times = sorted({at for own in self.of.values() for at in own})
         for teller, own in self.of.items():
             self.begun.setdefault(teller, own[0])
@@ -92,6 +97,23 @@ class Scrapes:
         rows = [(teller, own[0], own[-1]) for teller, own in self.of.items()]
         schema = {"teller": IDENTITY["teller"], "at_first": pl.Int64(), "at_last": pl.Int64()}
         return pl.DataFrame(rows, schema=schema, orient="row")
+
+    def clipped(self, runs: pl.DataFrame) -> pl.DataFrame:
+        """The stretches as far as they lie in this stretch of time."""
+        found = [runs.clear()]
+        for teller, own in self.of.items():
+            times = pl.Series(own)
+            mine = runs.filter(pl.col("teller").cast(pl.String()) == teller)
+            first, last = mine["first"], mine["last"]
+            counts = times.search_sorted(last, "right").cast(pl.Int64()) - times.search_sorted(
+                first, "left"
+            ).cast(pl.Int64())
+            found.append(
+                mine.with_columns(
+                    first.clip(own[0]), last.clip(upper_bound=own[-1]), counts.alias("count")
+                ).filter(pl.col("count") > 0)
+            )
+        return pl.concat(found)
 
     def covered(self, begin: int, end: int) -> Iterator[Part]:
         """How the window was covered; neighbours that were alike are one."""

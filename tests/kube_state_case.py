@@ -31,10 +31,12 @@ from pipelines.graph import order
 from pipelines.laws import LAWS
 
 
-def fetched(source: Recorded, begin: int, end: int) -> Iterator[Fetched]:
-    """All metrics of the family over (begin, end], each by itself."""
-    for metric, matchers in KUBE_STATE.items():
-        yield from source.collect([Segment(Group.of(metric, *matchers), begin, end)])
+def fetched(source: Recorded, begin: int, end: int, is_whole: bool) -> Iterator[Fetched]:
+    """All metrics of the family over (begin, end], each by itself or all in one question."""
+    groups = [Group.of(metric, *matchers) for metric, matchers in KUBE_STATE.items()]
+    if is_whole:
+        groups = [Group.named(list(KUBE_STATE))]
+    return source.collect(Segment(group, begin, end) for group in groups)
 
 
 def hours(begin: int, end: int) -> Iterator[tuple[int, int]]:
@@ -45,14 +47,14 @@ def hours(begin: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def collected(
-    source: Recorded, settings: Settings, window: Window, known: Known | None = None
+    source: Recorded, settings: Settings, window: Window, is_whole: bool = True
 ) -> list[Batch]:
     """The raw rows of a window, in hours."""
-    reader = KubeState(settings, "prometheus", window, known)
+    reader = KubeState(settings, "prometheus", window)
     begin, end = (int(moment.timestamp() * 1000) for moment in (window.begin, window.end))
     found: list[Batch] = []
     for hour in hours(begin, end):
-        found += reader.read(*hour, fetched(source, *hour))
+        found += reader.read(*hour, fetched(source, *hour, is_whole))
     return [*found, *reader.rest()]
 
 
