@@ -6,12 +6,10 @@ Which of them a source has is discovered by `metrics`; what they mean belongs to
 from collections.abc import Collection
 from typing import NamedTuple
 
-from collectors import cadvisor, dcgm_names
+from collectors import cadvisor, dcgm_names, kube_state_metrics
 from collectors.prometheus_selectors import Group, Matcher, any_of
 
 DCGM, KUBE_STATE, CADVISOR = "dcgm", "kube_state", "cadvisor"
-NOT_ASKED = "cpu|memory|ephemeral_storage|hugepages_.*|attachable_volumes_.*|storage|pods"
-"""Resources that are no accelerator, as kube-state-metrics spells them."""
 
 
 class Part(NamedTuple):
@@ -21,43 +19,17 @@ class Part(NamedTuple):
     matchers: tuple[Matcher, ...] = ()
 
 
+def _by_matchers(metrics: dict[str, tuple[Matcher, ...]]) -> tuple[Part, ...]:
+    """Those with the same conditions are asked for together."""
+    found: dict[tuple[Matcher, ...], list[str]] = {}
+    for metric, matchers in metrics.items():
+        found.setdefault(matchers, []).append(metric)
+    return tuple(Part(tuple(names), matchers) for matchers, names in found.items())
+
+
 FAMILIES: dict[str, tuple[Part, ...]] = {
     DCGM: (Part(dcgm_names.METRICS),),
-    KUBE_STATE: (
-        Part(
-            (
-                "kube_pod_info",
-                "kube_pod_owner",
-                "kube_pod_labels",
-                "kube_pod_created",
-                "kube_pod_status_phase",
-                "kube_pod_status_reason",
-                "kube_pod_status_scheduled_time",
-                "kube_pod_start_time",
-                "kube_pod_completion_time",
-                "kube_pod_deletion_timestamp",
-                "kube_replicaset_owner",
-                "kube_job_owner",
-                "kube_namespace_labels",
-                "kube_node_info",
-                "kube_node_created",
-                "kube_node_labels",
-                "kube_node_spec_unschedulable",
-            )
-        ),
-        Part(("kube_node_status_condition",), (Matcher("condition", "=", "Ready"),)),
-        Part(
-            (
-                "kube_pod_container_resource_requests",
-                "kube_pod_container_resource_limits",
-                "kube_pod_init_container_resource_requests",
-                "kube_pod_init_container_resource_limits",
-                "kube_node_status_capacity",
-                "kube_node_status_allocatable",
-            ),
-            (Matcher("resource", "!~", NOT_ASKED),),
-        ),
-    ),
+    KUBE_STATE: _by_matchers(kube_state_metrics.METRICS),
     CADVISOR: (
         Part(
             tuple(cadvisor.OF_CONTAINERS),

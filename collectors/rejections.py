@@ -30,6 +30,8 @@ MENDS = {
     "file_broken": "The file ends in the middle: copy it again; what was readable was used.",
     "instant_without_zone": "A time without an offset: write it with Z or +02:00.",
     "malformed": "Not shaped as this kind of object is: record with `kubectl get -o json`.",
+    "metric_missing": "kube-state-metrics has more: let Prometheus keep this metric too.",
+    "not_a_number": "NaN was stored: check the exporter.",
     "negative_duration": "It ends before it begins: check the trace's times.",
     "native_histogram": "Not used: the metrics that are read are plain numbers.",
     "negative_quantity": "A quantity below 0: check the source.",

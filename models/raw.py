@@ -328,6 +328,7 @@ NOTICES = (
     "duplicate_line",
     "duplicate_sample",
     "bad_submission_time",
+    "metric_missing",
     "other_file",
     "resource_claims",
     "unknown_column",
