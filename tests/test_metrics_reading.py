@@ -120,8 +120,8 @@ def test_a_day_is_read_hour_by_hour_and_every_sample_counted(proxy):
 
 def test_what_is_no_accelerator_and_no_container_is_not_even_asked_for(proxy):
     coverage, _ = run(reading(proxy.url))
-    # kube_pod_info, Ready, GPUs; CPU of the container, and its network
-    assert of(coverage, "kube_state")["kept_sample_count"].sum() == 3 * 180
+    # kube_pod_info, Ready, GPUs and CPU asked for; CPU of the container, and its network
+    assert of(coverage, "kube_state")["kept_sample_count"].sum() == 4 * 180
     assert of(coverage, "cadvisor")["kept_sample_count"].sum() == 2 * 180
     assert not any("kube_pod_labels" in query for query in queries(proxy))  # it has none
 
