@@ -8,6 +8,7 @@ and whoever writes them escapes them.
 import re
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
+from shlex import quote
 
 from models.window import midnight
 
@@ -129,7 +130,8 @@ class Report:
     @property
     def again(self) -> str:
         """The command that prints the same once more."""
+        of = f" --team {quote(clean(self.team))}" if self.team else ""
         return (
-            f"gpuledger report {self.name} --to {self.period.last_on} "
+            f"gpuledger report {self.name}{of} --to {self.period.last_on} "
             f"--snapshot {self.snapshot} --dry-run"
         )

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from lake.errors import LakeError
 from lake.home import Home
 from lake.read import Door, Published
 from models.figures import amount, instant, percent, ratio
@@ -117,7 +118,9 @@ class Basis:
 def basis(home: Home, period: Period, snapshot: int | None = None) -> Basis:
     """What is published of the period; LakeError where there is no lake or no such snapshot."""
     with Door(home, snapshot) as door:
-        _, currency = door.query(LAKE).fetchall()[0]
+        zone, currency = door.query(LAKE).fetchall()[0]
+        if zone != period.zone:
+            raise LakeError(f"the lake's days are those of {zone}, not of {period.zone}")
         days = {
             "begin_on": period.begin_on,
             "end_on": period.end_on,

@@ -38,8 +38,9 @@ def collect(home: Home, basis: Basis, name: str, team: str | None = None) -> Rep
         found = {row[0] for row in door.query(CLUSTERS, both).fetchall()}
         # A team without any rows may owe that to a cluster that is not known: show all of them.
         clusters = None if team is None or not found else found
-        shown = tables(door, period, basis.currency, team) if now["gpu_seconds"] else ()
-    told = Told(basis, now, before, basis.incomparable(clusters))
+        told = Told(basis, now, before, basis.incomparable(clusters))
+        is_used = bool(now["gpu_seconds"])
+        shown = tables(door, period, basis.currency, team, told.is_measured) if is_used else ()
     return Report(
         name=name,
         team=team,
@@ -49,7 +50,7 @@ def collect(home: Home, basis: Basis, name: str, team: str | None = None) -> Rep
         known_until=basis.known_until(clusters),
         warnings=basis.warnings(clusters, whole=team is None),
         lead=lead(now, team),
-        figures=told.of_team() if team is not None else told.of_platform(),
+        figures=told.figures(team) if is_used or before["gpu_seconds"] else (),
         tables=shown,
         notes=notes(team),
     )
@@ -131,6 +132,15 @@ class Told:
         known = [c for c in (row["idle_cost"], row["stalled_cost"]) if c is not None]
         row["lost_cost"] = sum(known) if known else None
         return row
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether anything says what the GPUs did in this week."""
+        return self.now["idle_gpu_seconds"] is not None
+
+    def figures(self, team: str | None) -> tuple[Figure, ...]:
+        """The figures of the platform, or of a team."""
+        return self.of_platform() if team is None else self.of_team()
 
     def of_team(self) -> tuple[Figure, ...]:
         """The figures of one team."""

@@ -4,6 +4,7 @@ The figures above them are in `report_figures`. Each table is cut to the rows th
 many more there are is said under it.
 """
 
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -16,6 +17,7 @@ from pipelines.report import Cell, Period, Table, clean
 from pipelines.report_queries import EPISODES, FINDINGS, OVER_SIZED, TEAMS, WORKLOADS
 
 MOST_ROWS = 10
+BLIND = "Not measured: nothing says what these GPUs did."
 FINDING_WORDS = {
     "used_without_hold": "used, although nobody held it",
     "label_disagrees": "the exporter and Kubernetes name different pods",
@@ -25,7 +27,9 @@ FINDING_WORDS = {
 Row = dict[str, Any]
 
 
-def tables(door: Door, period: Period, currency: str, team: str | None) -> tuple[Table, ...]:
+def tables(
+    door: Door, period: Period, currency: str, team: str | None, is_measured: bool
+) -> tuple[Table, ...]:
     """The tables of a report, all from one door."""
     days = {"begin_on": period.begin_on, "end_on": period.end_on}
 
@@ -40,6 +44,8 @@ def tables(door: Door, period: Period, currency: str, team: str | None) -> tuple
         over_sized_table(rows(OVER_SIZED), currency, team),
         users_table(users, currency, team),
     ]
+    if not is_measured:
+        found = [replace(table, empty=BLIND) if table.empty else table for table in found]
     if others := rows(FINDINGS):
         found.append(findings_table(others, currency))
     return tuple(found)

@@ -87,9 +87,7 @@ def _table(table: Table) -> Iterator[str]:
 
 
 def _facts(heads: Iterable[str], cells: Iterable[Cell]) -> str:
-    return "; ".join(
-        f"{head.lower()}: {_cell(cell)}" for head, cell in zip(heads, cells, strict=True)
-    )
+    return "; ".join(f"{head}: {_cell(cell)}" for head, cell in zip(heads, cells, strict=True))
 
 
 def _cell(cell: Cell) -> str:
