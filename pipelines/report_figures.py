@@ -150,7 +150,7 @@ class Told:
             self._utilisation(),
             self._active(),
             *self._lost(),
-            *self._unknown("Of what was held"),
+            *self._unknown("held"),
         )
 
     def of_platform(self) -> tuple[Figure, ...]:
@@ -165,7 +165,7 @@ class Told:
             self._utilisation(),
             self._active(),
             *self._lost(),
-            *self._unknown("Of what was installed"),
+            *self._unknown("installed"),
         )
 
     def _utilisation(self) -> Figure:
@@ -206,7 +206,7 @@ class Told:
             self._time(
                 "Without a price",
                 "unpriced",
-                "" if unpriced is None else f"{of}: {percent(unpriced)}",
+                "" if unpriced is None else f"{percent(unpriced)} of the {of} time",
             ),
         )
 
@@ -254,7 +254,7 @@ class Told:
             for share, row in ((now, self.now), (before, self.before))
         ]
         moved = change(now, before, is_share=True)
-        shown = (texts[1], "no change" if moved == 0 else str(moved or ""))
+        shown = (texts[1], "no change" if moved == 0 else _signed(moved))
         if self.incomparable:
             shown = (NONE, self.incomparable)
         return Figure(name, texts[0], note, *shown, is_headline=is_headline)
@@ -278,7 +278,12 @@ class Told:
         sign = "+" if difference > 0 else "−"
         share = change(now, before)
         moved = f"{sign}{text(abs(difference))}"
-        return shown, f"{moved} ({share})" if isinstance(share, str) else moved
+        return shown, f"{moved} ({_signed(share)})" if isinstance(share, str) else moved
+
+
+def _signed(moved: str | int | None) -> str:
+    """A change with the sign of a loss that other figures of ours have."""
+    return str(moved or "").replace("-", "−")
 
 
 def _share_text(share: float | None, held: Number | None) -> str:

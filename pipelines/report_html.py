@@ -3,7 +3,7 @@
 What it says belongs to `report`. Each text is escaped on its way in, whoever wrote it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from html import escape
 
 from pipelines.report import Cell, Figure, Report, Table
@@ -14,6 +14,8 @@ ACCENT, AMBER, WARN = "#2B5784", "#FFF8E6", "#7A4B00"
 FONT = "-apple-system,'Segoe UI',Roboto,Helvetica,Arial,sans-serif"
 NUMBER = "font-variant-numeric:tabular-nums"
 HEADLINES_A_ROW = 2
+LONGEST_WHOLE = 14
+"""Letters of a figure that is never broken, not even on a telephone."""
 
 
 def html(report: Report) -> str:
@@ -82,8 +84,8 @@ def _heading(title: str) -> str:
 
 def _muted(text: str, margin: str = "2px 0 0") -> str:
     return (
-        f'<p style="margin:{margin};font-size:12px;line-height:1.45;color:{MUTED};'
-        f'overflow-wrap:anywhere">{escape(text)}</p>'
+        f'<p style="margin:{margin};white-space:normal;font-size:12px;line-height:1.45;'
+        f'color:{MUTED};overflow-wrap:anywhere">{escape(text)}</p>'
     )
 
 
@@ -112,11 +114,17 @@ def _figures(figures: tuple[Figure, ...]) -> str:
             Cell(figure.name),
             Cell(figure.shown, figure.note),
             Cell(figure.before),
-            Cell(figure.moved),
+            _moved(figure),
         )
         for figure in figures
     ]
-    return _grid(("", "This week", "Week before", "Difference"), rows)
+    return _grid(("", "This week", "Week before", "Difference"), rows, names=False)
+
+
+def _moved(figure: Figure) -> Cell:
+    """The difference, and its share of the figure before on a line of its own."""
+    main, bracket, share = figure.moved.partition(" (")
+    return Cell(main, share.removesuffix(")") if bracket else "")
 
 
 def _table(table: Table) -> str:
@@ -126,17 +134,22 @@ def _table(table: Table) -> str:
     return _grid(table.heads, table.rows) + said
 
 
-def _grid(heads: tuple[str, ...], rows: tuple[tuple[Cell, ...], ...] | list) -> str:
-    """A table of cells; the first column has the names, the last stands to the right."""
+def _grid(heads: tuple[str, ...], rows: Sequence[tuple[Cell, ...]], *, names: bool = True) -> str:
+    """A table of cells, the last column to the right; `names`: the first has names of clusters."""
     last = len(heads) - 1
     head = "".join(
-        f'<th align="{_side(place, last)}" style="padding:6px 8px 6px 0;font-size:12px;'
-        f"font-weight:600;color:{MUTED};text-align:{_side(place, last)};"
+        f'<th align="{_side(place, last)}" style="padding:6px {_gap(place, last)} 6px 0;'
+        f"font-size:12px;font-weight:600;color:{MUTED};text-align:{_side(place, last)};"
         f'border-bottom:2px solid {LINE}">{escape(name)}</th>'
         for place, name in enumerate(heads)
     )
     body = "".join(
-        "<tr>" + "".join(_cell(cell, place, last) for place, cell in enumerate(row)) + "</tr>"
+        "<tr>"
+        + "".join(
+            _cell(cell, _side(place, last), is_name=names and place == 0)
+            for place, cell in enumerate(row)
+        )
+        + "</tr>"
         for row in rows
     )
     return (
@@ -150,11 +163,18 @@ def _side(place: int, last: int) -> str:
     return "right" if place == last else "left"
 
 
-def _cell(cell: Cell, place: int, last: int) -> str:
-    """A place of a table; a long name breaks anywhere, a figure nowhere but at its blanks."""
-    wrap = "overflow-wrap:anywhere;word-break:break-word" if place == 0 else NUMBER
+def _gap(place: int, last: int) -> str:
+    return "0" if place == last else "10px"
+
+
+def _cell(cell: Cell, side: str, *, is_name: bool) -> str:
+    """A place of a table; a name breaks anywhere, a short figure nowhere."""
+    wrap = "min-width:90px;overflow-wrap:anywhere;word-break:break-word" if is_name else NUMBER
+    if not is_name and len(cell.main) <= LONGEST_WHOLE:
+        wrap += ";white-space:nowrap"
+    small = _muted(cell.small) if cell.small else ""
     return (
-        f'<td valign="top" style="padding:7px {0 if place == last else 10}px 7px 0;'
-        f"border-bottom:1px solid {LINE};text-align:{_side(place, last)};{wrap}"
-        f'">{escape(cell.main)}{_muted(cell.small) if cell.small else ""}</td>'
+        f'<td valign="top" style="padding:7px {"0" if side == "right" else "10px"} 7px 0;'
+        f'border-bottom:1px solid {LINE};text-align:{side};{wrap}">{escape(cell.main)}'
+        f"{small}</td>"
     )
