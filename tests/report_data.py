@@ -138,6 +138,15 @@ def use(
                 **shares)
         ],
     }  # fmt: skip
+    states = {name: hours.get(name, 0) for name in ("active", "idle", "stalled", "unobserved")}
+    rest = "unallocated" if team == UNALLOCATED else "loading"
+    states[rest] = installed - sum(states.values())
+    found["mart.fleet_states"] = [
+        row("mart.fleet_states", day, cluster, gpu_model_name=team, state_name=state,
+            gpu_seconds=Decimal(str(span * HOUR)), unpriced_gpu_seconds=Decimal(0),
+            state_cost=money(span * price) if price else None)
+        for state, span in states.items()
+    ]  # fmt: skip
     if team != UNALLOCATED:
         kept = {c.name for c in CATALOG["mart.use_workloads"].columns}
         found["mart.use_workloads"] = [
