@@ -77,9 +77,7 @@ class MailServer(Part):
         if (self.user is None) != (self.password is None):
             raise ValueError("user and password are needed together")
         if self.user is not None and self.security == "none":
-            raise ValueError(
-                "a password needs security: starttls or tls"
-            )
+            raise ValueError("a password needs security: starttls or tls")
         if self.user is not None and not (self.user.isascii() and self.user.isprintable()):
             raise ValueError("user holds signs that no login can hold")
         return self
