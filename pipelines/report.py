@@ -118,6 +118,8 @@ class Report:
     warnings: tuple[str, ...] = ()
     lead: str = ""
     """What there is to say in place of figures, or before them."""
+    incomparable: str = ""
+    """Why no figure of the week before stands beside; else ''."""
     figures: tuple[Figure, ...] = ()
     tables: tuple[Table, ...] = ()
     notes: tuple[str, ...] = field(default=())

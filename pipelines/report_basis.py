@@ -12,7 +12,7 @@ from typing import Any
 from lake.errors import LakeError
 from lake.home import Home
 from lake.read import Door, Published
-from models.figures import amount, instant, percent, ratio
+from models.figures import duration, instant, percent, ratio
 from pipelines.report import Period, clean
 
 LAKE = "select accounting_zone_name, currency_name from meta.lake"
@@ -44,6 +44,8 @@ STALE = """
 select cluster_name, stale_since_at, error_text
 from meta.runs where not is_published order by cluster_name
 """
+WHOLE = 0.995
+"""Of a week known so far it is compared with another: what is missing is said all the same."""
 ENOUGH = 0.95
 """Below this share of what is recorded a report warns."""
 
@@ -74,10 +76,12 @@ class Basis:
     def incomparable(self, clusters: Collection[str] | None = None) -> str:
         """Why period and period before do not compare; '' where they do."""
         found = self._of(clusters)
-        if any((c["known_seconds"] or 0) < self.period.seconds for c in found):
-            return "this week is not complete"
-        if any((c["before_seconds"] or 0) < self.period.before.seconds for c in found):
-            return "the week before is not complete"
+        if any((c["known_seconds"] or 0) < WHOLE * self.period.seconds for c in found):
+            return "Not compared with the week before: this week is not complete."
+        if not any(c["before_seconds"] for c in found):
+            return "Not compared with the week before: nothing of it is known."
+        if any((c["before_seconds"] or 0) < WHOLE * self.period.before.seconds for c in found):
+            return "Not compared with the week before: that one is not complete."
         return ""
 
     def known_until(self, clusters: Collection[str] | None = None) -> str:
@@ -92,9 +96,9 @@ class Basis:
             name, known = clean(cluster["cluster_name"]), cluster["known_seconds"] or 0
             until = cluster["known_until_at"]
             if known < self.period.seconds:
-                of = f"{amount(known / 3600)} of the week's {amount(self.period.seconds / 3600)} h"
+                of = duration(self.period.seconds - known)
                 end = f" It is known until {instant(until, self.period.zone)}." if until else ""
-                said.append(f"Cluster {name}: {of} are known, the rest is not in the figures.{end}")
+                said.append(f"Cluster {name}: {of} of the week are not in the figures.{end}")
         shown = {cluster["cluster_name"] for cluster in self._of(clusters)}
         for name, since, error in self.stale:
             if name in shown or clusters is None:

@@ -50,6 +50,7 @@ def collect(home: Home, basis: Basis, name: str, team: str | None = None) -> Rep
         known_until=basis.known_until(clusters),
         warnings=basis.warnings(clusters, whole=team is None),
         lead=lead(now, team),
+        incomparable=told.incomparable,
         figures=told.figures(team) if is_used or before["gpu_seconds"] else (),
         tables=shown,
         notes=notes(team),
@@ -256,7 +257,9 @@ class Told:
         moved = change(now, before, is_share=True)
         shown = (texts[1], "no change" if moved == 0 else _signed(moved))
         if self.incomparable:
-            shown = (NONE, self.incomparable)
+            shown = ("", "")
+        if texts[0] == NOT_MEASURED and name != "Utilisation ratio":
+            note = ""
         return Figure(name, texts[0], note, *shown, is_headline=is_headline)
 
     def _beside(
@@ -268,7 +271,7 @@ class Told:
     ) -> tuple[str, str]:
         """The figure of the week before, and how it moved since."""
         if self.incomparable:
-            return NONE, self.incomparable
+            return "", ""
         shown = text(before) if shown_before is None else shown_before
         if now is None or before is None:
             return shown, ""

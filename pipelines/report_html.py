@@ -66,7 +66,9 @@ def _body(report: Report) -> Iterator[str]:
     if report.figures:
         yield _headlines([figure for figure in report.figures if figure.is_headline])
         yield _heading("The week in figures")
-        yield _figures(report.figures)
+        yield _figures(report.figures, is_compared=not report.incomparable)
+        if report.incomparable:
+            yield _muted(report.incomparable, "6px 0 0")
     for table in report.tables:
         yield _heading(table.title)
         yield _table(table)
@@ -108,7 +110,7 @@ def _headlines(figures: list[Figure]) -> str:
     )
 
 
-def _figures(figures: tuple[Figure, ...]) -> str:
+def _figures(figures: tuple[Figure, ...], *, is_compared: bool) -> str:
     rows = [
         (
             Cell(figure.name),
@@ -118,7 +120,10 @@ def _figures(figures: tuple[Figure, ...]) -> str:
         )
         for figure in figures
     ]
-    return _grid(("", "This week", "Week before", "Difference"), rows, names=False)
+    heads = ("", "This week", "Week before", "Difference")
+    if is_compared:
+        return _grid(heads, rows, names=False)
+    return _grid(heads[:2], [row[:2] for row in rows], names=False)
 
 
 def _moved(figure: Figure) -> Cell:

@@ -31,6 +31,8 @@ def _lines(report: Report) -> Iterator[str]:
         yield from _headed("The week in figures")
         for figure in report.figures:
             yield from _figure(figure)
+        if report.incomparable:
+            yield _wrapped(report.incomparable)
         yield ""
     for table in report.tables:
         yield from _table(table)

@@ -254,14 +254,26 @@ def test_a_week_that_is_not_whole_says_so_and_is_not_compared(tmp_path):
     frames += [use(day, "vision", held=24, idle=24) for day in DAYS]
     report = of(tmp_path, frames, "vision")
     [warning] = report.warnings
-    assert "158 of the week's 168 h are known" in warning
+    assert "10 h of the week are not in the figures" in warning
     assert report.known_until == "2026-11-29 14:00 Europe/Berlin"
-    assert moved(report)["Held"] == ("–", "this week is not complete")
+    assert "this week is not complete" in report.incomparable
+    assert moved(report)["Held"] == ("", "")
 
 
 def test_a_first_week_has_nothing_to_be_compared_with(tmp_path):
     frames = [part for day in DAYS[7:] for part in (known(day), use(day, "vision", held=24))]
-    assert moved(of(tmp_path, frames))["Cost"] == ("–", "the week before is not complete")
+    report = of(tmp_path, frames)
+    assert "nothing of it is known" in report.incomparable
+    assert moved(report)["Cost"] == ("", "")
+    assert "Week before" not in html(report)
+
+
+def test_a_minute_that_is_missing_is_said_and_the_weeks_are_still_compared(tmp_path):
+    frames = [known(day) for day in DAYS[:-1]] + [known(DAYS[-1], 24 - 1 / 60)]
+    frames += [use(day, "vision", held=24, idle=24) for day in DAYS]
+    report = of(tmp_path, frames, "vision")
+    assert "1 min of the week are not in the figures" in report.warnings[0]
+    assert moved(report)["Held"] == ("168 GPU-h", "no change")
 
 
 def test_a_team_without_gpus_held_none_and_has_no_tables(home):
