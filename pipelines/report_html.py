@@ -14,8 +14,13 @@ ACCENT, AMBER, WARN = "#2B5784", "#FFF8E6", "#7A4B00"
 FONT = "-apple-system,'Segoe UI',Roboto,Helvetica,Arial,sans-serif"
 NUMBER = "font-variant-numeric:tabular-nums"
 HEADLINES_A_ROW = 2
-LONGEST_WHOLE = 14
-"""Letters of a figure that is never broken, not even on a telephone."""
+LONGEST_WHOLE = 18
+"""Letters of a figure that is never broken, such as an instant."""
+ANYWHERE, WHOLE, AT_BLANKS = (
+    "white-space:normal;overflow-wrap:anywhere;word-break:break-word",
+    "white-space:nowrap",
+    "white-space:normal",
+)
 
 
 def html(report: Report) -> str:
@@ -84,10 +89,10 @@ def _heading(title: str) -> str:
     )
 
 
-def _muted(text: str, margin: str = "2px 0 0") -> str:
+def _muted(text: str, margin: str = "2px 0 0", wrap: str = ANYWHERE) -> str:
     return (
-        f'<p style="margin:{margin};white-space:normal;font-size:12px;line-height:1.45;'
-        f'color:{MUTED};overflow-wrap:anywhere">{escape(text)}</p>'
+        f'<p style="margin:{margin};font-size:12px;line-height:1.45;color:{MUTED};{wrap}">'
+        f"{escape(text)}</p>"
     )
 
 
@@ -165,7 +170,7 @@ def _grid(heads: tuple[str, ...], rows: Sequence[tuple[Cell, ...]], *, names: bo
 
 
 def _side(place: int, last: int) -> str:
-    return "right" if place == last else "left"
+    return "right" if place == last > 1 else "left"
 
 
 def _gap(place: int, last: int) -> str:
@@ -174,12 +179,16 @@ def _gap(place: int, last: int) -> str:
 
 def _cell(cell: Cell, side: str, *, is_name: bool) -> str:
     """A place of a table; a name breaks anywhere, a short figure nowhere."""
-    wrap = "min-width:90px;overflow-wrap:anywhere;word-break:break-word" if is_name else NUMBER
-    if not is_name and len(cell.main) <= LONGEST_WHOLE:
-        wrap += ";white-space:nowrap"
-    small = _muted(cell.small) if cell.small else ""
+    small = _muted(cell.small, wrap=_wrap(cell.small, is_name)) if cell.small else ""
     return (
         f'<td valign="top" style="padding:7px {"0" if side == "right" else "10px"} 7px 0;'
-        f'border-bottom:1px solid {LINE};text-align:{side};{wrap}">{escape(cell.main)}'
-        f"{small}</td>"
+        f"border-bottom:1px solid {LINE};text-align:{side};"
+        f'{"min-width:90px" if is_name else NUMBER};{_wrap(cell.main, is_name)}">'
+        f"{escape(cell.main)}{small}</td>"
     )
+
+
+def _wrap(text: str, is_name: bool) -> str:
+    if is_name:
+        return ANYWHERE
+    return WHOLE if len(text) <= LONGEST_WHOLE else AT_BLANKS
