@@ -265,12 +265,17 @@ EPISODE_EVIDENCE = Table(
         Column("network_received_bytes_per_second", Kind.RATIO, "Received.", nullable=True),
         Column("network_sent_bytes_per_second", Kind.RATIO, "Sent.", nullable=True),
         Column("last_active_at", Kind.INSTANT, "Last active before, that day.", nullable=True),
-        Column("is_unworked", Kind.FLAG, "The hold began that day and has not worked before it."),
+        Column(
+            "is_unworked",
+            Kind.FLAG,
+            "The hold began that day and has not worked for two minutes before it.",
+        ),
         Column("xid_number", Kind.COUNT, "XID of a GPU of the pod as it began.", nullable=True),
         Column("is_faulty", Kind.FLAG, "A GPU of the pod was broken meanwhile."),
         Column("peer_count", Kind.COUNT, "Other pods of the attempt meanwhile.", minimum=0),
         Column("late_peer_count", Kind.COUNT, "Of them starting or waiting.", minimum=0),
         Column("active_peer_count", Kind.COUNT, "Of them active.", minimum=0),
+        Column("active_sibling_count", Kind.COUNT, "Other GPUs of the pod active.", minimum=0),
     ),
 )
 

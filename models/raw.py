@@ -323,10 +323,20 @@ TABLES = (
 )
 
 NOTICES = (
+    "conflicting_reading",
+    "conflicting_sample",
     "duplicate_line",
+    "duplicate_sample",
     "bad_submission_time",
+    "metric_missing",
+    "native_histogram",
+    "negative_reading",
+    "no_gpu_uuid",
+    "not_a_number",
     "other_file",
+    "out_of_range",
     "resource_claims",
+    "sentinel",
     "unknown_column",
     "unknown_kind",
     "unknown_mig_profile",

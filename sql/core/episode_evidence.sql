@@ -108,7 +108,8 @@ before as (
         e.hold_id,
         e.part_number,
         e.begin_at,
-        max(least(s.end_at, e.begin_at)) as last_active_at
+        max(least(s.end_at, e.begin_at)) as last_active_at,
+        sum(date_diff('second', s.begin_at, least(s.end_at, e.begin_at))) as worked_seconds
     from episodes as e
     inner join core.gpu_states as s
         on
@@ -191,8 +192,8 @@ faulty as (
             and f.end_at > e.begin_at
 ),
 
--- The other pods of the attempt while it lasted.
-peers as (
+-- The other pods of the attempt while it lasted, and the other GPUs of the pod.
+others as (
     select
         e.cluster_name,
         e.day_on,
@@ -200,17 +201,23 @@ peers as (
         e.hold_id,
         e.part_number,
         e.begin_at,
-        count(distinct h.pod_uid) as peer_count,
-        count(distinct h.pod_uid) filter (where s.state_name in ('starting', 'gang_wait'))
-            as late_peer_count,
-        count(distinct h.pod_uid) filter (where s.state_name = 'active') as active_peer_count
+        count(distinct h.pod_uid) filter (where h.pod_uid <> e.pod_uid) as peer_count,
+        count(distinct h.pod_uid) filter (
+            where h.pod_uid <> e.pod_uid and s.state_name in ('starting', 'gang_wait')
+        ) as late_peer_count,
+        count(distinct h.pod_uid) filter (
+            where h.pod_uid <> e.pod_uid and s.state_name = 'active'
+        ) as active_peer_count,
+        count(distinct s.hold_id || ' ' || s.part_number) filter (
+            where h.pod_uid = e.pod_uid and s.state_name = 'active'
+        ) as active_sibling_count
     from episodes as e
     inner join core.holds as h
         on
             e.cluster_name = h.cluster_name
             and e.day_on = h.day_on
             and e.attempt_id = h.attempt_id
-            and e.pod_uid <> h.pod_uid
+            and (not e.is_service or e.pod_uid = h.pod_uid)
     inner join core.hold_states as s
         on
             h.cluster_name = s.cluster_name
@@ -218,7 +225,7 @@ peers as (
             and h.hold_id = s.hold_id
             and s.begin_at < e.end_at - (e.end_at - e.begin_at) / 4
             and s.end_at > e.begin_at + (e.end_at - e.begin_at) / 4
-    where not e.is_service
+    where s.hold_id <> e.hold_id or s.part_number <> e.part_number
     group by e.cluster_name, e.day_on, e.episode_name, e.hold_id, e.part_number, e.begin_at
 )
 
@@ -236,12 +243,14 @@ select
     r.received_rate::double as network_received_bytes_per_second,
     r.sent_rate::double as network_sent_bytes_per_second,
     b.last_active_at,
-    e.is_begin and not e.is_from_before and b.last_active_at is null as is_unworked,
+    -- The first kernels of a start are not work.
+    e.is_begin and not e.is_from_before and coalesce(b.worked_seconds, 0) < 120 as is_unworked,
     x.xid_number,
     f.hold_id is not null as is_faulty,
     coalesce(p.peer_count, 0)::bigint as peer_count,
     coalesce(p.late_peer_count, 0)::bigint as late_peer_count,
-    coalesce(p.active_peer_count, 0)::bigint as active_peer_count
+    coalesce(p.active_peer_count, 0)::bigint as active_peer_count,
+    coalesce(p.active_sibling_count, 0)::bigint as active_sibling_count
 from episodes as e
 left join rates as r
     on
@@ -275,7 +284,7 @@ left join faulty as f
         and e.hold_id = f.hold_id
         and e.part_number = f.part_number
         and e.begin_at = f.begin_at
-left join peers as p
+left join others as p
     on
         e.cluster_name = p.cluster_name
         and e.day_on = p.day_on

@@ -38,7 +38,8 @@ samples as (
 changes as (
     select
         *,
-        lag(xid_number) over gpu_time as before_number
+        lag(xid_number) over gpu_time as before_number,
+        lag(xid_number, 2) over gpu_time as earlier_number
     from samples
     window gpu_time as (
         partition by cluster_name, day_on, node_uid, gpu_uuid order by sampled_at
@@ -59,4 +60,8 @@ select
 from changes as c
 left join raw.xids as x
     on c.xid_number = x.xid_number
-where c.xid_number > 0 and (c.before_number is null or c.before_number <> c.xid_number)
+where
+    c.xid_number > 0
+    and (c.before_number is null or c.before_number <> c.xid_number)
+    -- While an exporter is replaced, the old and the new one are read by turns.
+    and (c.earlier_number is null or c.earlier_number <> c.xid_number)

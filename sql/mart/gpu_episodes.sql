@@ -191,7 +191,8 @@ judged as (
         r.power_watts,
         case
             when e.is_faulty or e.xid_number is not null then 'broken'
-            when e.is_throttled or e.is_reading then 'waiting_for_input'
+            when (e.is_throttled or e.is_reading) and e.active_sibling_count = 0
+                then 'waiting_for_input'
             when s.hold_id is not null or e.late_peer_count > 0 or e.active_peer_count > 0
                 then 'waiting_for_peers'
             when e.workload_class = 'interactive' then 'interactive'
@@ -279,6 +280,10 @@ select
                     || j.active_peer_count || ' active'
         end,
         case when j.is_unworked then 'has not worked since it was bound' end,
+        case
+            when j.active_sibling_count > 0
+                then j.active_sibling_count || ' other GPUs of the pod at work'
+        end,
         'last active ' || strftime(timezone('UTC', j.last_active_at), '%H:%M:%S') || ' UTC'
     ) as evidence_text,
     coalesce(s.gpu_seconds, 0)::decimal(18, 6) as gpu_seconds,
