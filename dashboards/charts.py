@@ -8,7 +8,6 @@ from collections.abc import Callable
 import plotly.graph_objects as go
 import polars as pl
 
-from dashboards.figures import amount, hours, money, percent, plain, ratio
 from dashboards.style import (
     HATCHES,
     INK,
@@ -20,7 +19,8 @@ from dashboards.style import (
     STEP_COLOURS,
     draw,
 )
-from dashboards.words import word
+from models.figures import amount, hours, money, percent, plain, ratio
+from models.words import word
 
 LOST = {
     "available": "unavailable or unrecorded",
