@@ -99,6 +99,19 @@ def test_a_pod_that_a_scrape_lacks_but_the_next_one_has_was_there():
     assert found == [("always", 30, "LISTED"), ("blinks", 30, "LISTED")]
 
 
+def test_a_target_that_has_just_begun_and_lists_little_ends_no_pod():
+    told = Told(end=1800)
+    node(told)
+    for number in range(20):
+        pod(told, f"p{number}", end=1170)
+        pod(told, f"p{number}", 1210)
+    assert "DELETED" not in told.read(1200).pods("change_name")
+    for number in range(20, 40):
+        pod(told, f"p{number}", end=1170)
+    gone = told.read(1200).pods("change_name", "observed_at")
+    assert gone.count(("DELETED", 1230)) == 20  # the next scrape lacks them too
+
+
 def test_what_lived_between_two_scrapes_is_not_there_and_the_time_is_sampled():
     told = Told()
     pod(told, "always")
