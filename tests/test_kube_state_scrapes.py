@@ -175,6 +175,16 @@ def test_a_second_target_tells_the_same_again_and_nothing_is_summed(end):
     assert kept - copies == readings == pytest.approx(ours, rel=0.02)
 
 
+def test_of_two_targets_that_disagree_the_first_is_believed_throughout():
+    told = Told()
+    told.replica("b", 45)
+    labels = pod(told, phase="")
+    for by, since in (("a", 600), ("b", 1800)):  # b hears of it late
+        told.tell("kube_pod_status_phase", 1, 0, since, by=by, phase="Pending", **labels)
+        told.tell("kube_pod_status_phase", 1, since, by=by, phase="Running", **labels)
+    assert told.read().pods("observed_at", "phase_name") == [(30, "Pending"), (630, "Running")]
+
+
 def test_a_target_that_another_one_follows_loses_no_pod():
     told = Told(end=1800)
     told.scrapes = [(s, t) for s, t in told.scrapes if s < 900]
