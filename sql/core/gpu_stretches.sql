@@ -148,7 +148,7 @@ timed as (
             kind_number <> lag(kind_number) over device_time
             or owner_number <> lag(owner_number) over device_time
             or (kind_number = 2 and memory_number <> lag(memory_number) over device_time)
-            or second_number // 3600 <> lag(second_number) over device_time // 3600,
+            or (second_number - 1) // 3600 <> (lag(second_number) over device_time - 1) // 3600,
             true
         ) as is_change
     from judged
