@@ -53,14 +53,18 @@ USE = (
     _seconds("effective", "Active time weighted by SM activity."),
     _seconds("unpriced", "Of the installed, without a price."),
     _money("installed", "Cost of the installed."),
+    _money("available", "Cost of the available."),
     _money("held", "Cost of the held."),
     _money("active", "Cost of the active."),
     _money("idle", "Cost of the idle."),
     _money("stalled", "Cost of the stalled."),
+    _money("unobserved", "Cost of the unobserved."),
+    _money("sm_observed", "Cost of the sm_observed."),
     _money("effective", "Cost of the effective."),
 )
 """allocation_ratio = held / available; utilisation_ratio = effective / sm_observed, its coverage
-sm_observed / held; active_ratio = active / (held - unobserved). Always sums over sums."""
+sm_observed / held; active_ratio = active / (held - unobserved). Always sums over sums, in hours and
+likewise in money."""
 
 USE_HOURS = Table(
     name="mart.use_hours",
