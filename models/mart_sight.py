@@ -1,10 +1,32 @@
-"""Marts of what was read of the sources: stretches of metrics, and what was refused or set aside.
+"""Marts beside those of use: broken GPUs, what was read of the sources, and what was refused.
 
 What each quantity on each node tells is mart.metric_sight, with the other marts of GPUs.
 """
 
+from models.core_columns import BEGIN, END, MODEL, NODE, SPAN
+from models.core_gpus import GPU_FAULTS as FAULTS
+from models.core_gpus import UUID
 from models.raw_metrics import FAMILIES, READ_STATES
 from models.table import CLUSTER, DAY, Column, Kind, Table
+
+GPU_FAULTS = Table(
+    name="mart.gpu_faults",
+    doc="When a GPU was broken: the day's stretches, and what says so.",
+    grain=("cluster_name", "day_on", "node_uid", "gpu_uuid", "begin_at"),
+    scope="platform",
+    columns=(
+        CLUSTER,
+        DAY,
+        NODE,
+        Column("node_name", Kind.TEXT, "Its name.", nullable=True),
+        UUID,
+        MODEL,
+        BEGIN,
+        END,
+        *(FAULTS.column(name) for name in ("is_ended", "xid_number", "basis_name")),
+    ),
+    ranges=SPAN,
+)
 
 METRIC_READS = Table(
     name="mart.metric_reads",
@@ -51,4 +73,4 @@ REFUSALS = Table(
     ),
 )
 
-TABLES = (METRIC_READS, REFUSALS)
+TABLES = (GPU_FAULTS, METRIC_READS, REFUSALS)
