@@ -12,7 +12,7 @@ from models.gpus import canonical
 from models.parts import Part
 from models.table import Column, Kind, Table
 
-ACTIVITIES = ("active", "idle", "stalled", "unobserved")
+ACTIVITIES = ("active", "idle", "stalled", "broken", "unobserved")
 ANY = "*"
 
 REASONS: dict[str, str] = {

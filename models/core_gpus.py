@@ -5,11 +5,16 @@ A device is a physical GPU, or one GPU instance (MIG) of it. Holds and the ledge
 
 from models.activity import ACTIVITIES
 from models.core_columns import BEGIN, CAUSE, END, HOLD, MODEL, NODE, SPAN
+from models.states import CLASSES, STATES
 from models.table import CLUSTER, DAY, Column, Kind, Table
 
 UUID = Column("gpu_uuid", Kind.TEXT, "The physical GPU; of an instance, the GPU it is part of.")
 INSTANCE = Column("instance_number", Kind.COUNT, "GPU instance (MIG); -1: the whole GPU.")
 REST_SOURCES = ("gpu", "model", "catalogue", "unknown")
+STRETCHES = (
+    *("active", "idle", "stalled", "suspected", "broken"),
+    *("rejected", "no_series", "exporter_down", "stale"),
+)
 
 GPUS = Table(
     name="core.gpus",
@@ -99,9 +104,71 @@ GPU_FAULTS = Table(
     ranges=SPAN,
 )
 
+GPU_OWNERS = Table(
+    name="core.gpu_owners",
+    doc="Who had each device, from when to when, and when it was broken: the known window, tiled.",
+    grain=("cluster_name", "day_on", "node_uid", "gpu_uuid", "instance_number", "begin_at"),
+    columns=(
+        CLUSTER,
+        DAY,
+        NODE,
+        UUID,
+        INSTANCE,
+        BEGIN,
+        END,
+        Column("hold_id", Kind.TEXT, "The hold bound last; null: none is known.", nullable=True),
+        Column("workload_class", Kind.TEXT, "Class of its work.", nullable=True, choices=CLASSES),
+        Column("hold_count", Kind.COUNT, "Holds that are known to have it.", minimum=0),
+        Column("is_broken", Kind.FLAG, "See gpu_faults."),
+    ),
+    ranges=SPAN,
+)
+
+EVIDENCE = (
+    Column("sample_count", Kind.COUNT, "Samples that it rests on.", minimum=0),
+    Column("sm_seconds", Kind.COUNT, "Of it with an SM reading.", minimum=0),
+    Column("sm_active_seconds", Kind.RATIO, "Sum of SM activity x seconds.", minimum=0),
+    Column("sm_ratio", Kind.RATIO, "Highest SM activity (else GR engine).", nullable=True),
+    Column("utilisation_ratio", Kind.RATIO, "Mean GPU_UTIL.", nullable=True),
+    Column("tensor_ratio", Kind.RATIO, "Highest tensor activity.", nullable=True),
+    Column("dram_ratio", Kind.RATIO, "Highest DRAM activity.", nullable=True),
+    Column("memory_used_mib", Kind.RATIO, "Most memory in use.", nullable=True),
+    Column("power_watts", Kind.RATIO, "Mean power.", nullable=True),
+    Column("nvlink_bytes_per_second", Kind.RATIO, "Mean NVLink rate.", nullable=True),
+    Column("pcie_bytes_per_second", Kind.RATIO, "Mean PCIe rate, both ways.", nullable=True),
+)
+
+GPU_STRETCHES = Table(
+    name="core.gpu_stretches",
+    doc="What the samples of each device say, in stretches of one kind, hour and hold: the known "
+    "window, tiled.",
+    grain=("cluster_name", "day_on", "node_uid", "gpu_uuid", "instance_number", "begin_at"),
+    columns=(
+        CLUSTER,
+        DAY,
+        NODE,
+        UUID,
+        INSTANCE,
+        BEGIN,
+        END,
+        Column("kind_name", Kind.TEXT, "What they say, one by one.", choices=STRETCHES),
+        Column(
+            "memory_name",
+            Kind.TEXT,
+            "Whether memory is in use; where it is not told, as power says.",
+            choices=STATES["idle"],
+        ),
+        Column("hold_id", Kind.TEXT, "The hold that lies on it.", nullable=True),
+        Column("idle_least_seconds", Kind.COUNT, "The rule's, for its holder.", minimum=0),
+        Column("stalled_least_seconds", Kind.COUNT, "The rule's, for its holder.", minimum=0),
+        *EVIDENCE,
+    ),
+    ranges=SPAN,
+)
+
 GPU_STATES = Table(
     name="core.gpu_states",
-    doc="What each GPU or GPU instance did, whoever held it: its day, tiled, cut at full hours.",
+    doc="What each GPU or GPU instance did: the day's known window, tiled, cut by hour and hold.",
     grain=("cluster_name", "day_on", "node_uid", "gpu_uuid", "instance_number", "begin_at"),
     columns=(
         CLUSTER,
@@ -114,22 +181,34 @@ GPU_STATES = Table(
         Column(
             "activity_name",
             Kind.TEXT,
-            "active, idle, stalled, or unobserved.",
+            "active, idle, stalled, broken (see gpu_faults), or unobserved.",
             choices=ACTIVITIES,
         ),
         CAUSE,
+        Column("hold_id", Kind.TEXT, "The hold that lies on it; null: none known.", nullable=True),
+        Column("worked_at", Kind.INSTANT, "Begin of its first sample at work.", nullable=True),
         Column("quiet_since_at", Kind.INSTANT, "Idle: since when, today.", nullable=True),
-        Column("sample_count", Kind.COUNT, "Samples that it rests on.", minimum=0),
-        Column("sm_seconds", Kind.COUNT, "Of it with an SM reading.", minimum=0),
-        Column("sm_active_seconds", Kind.RATIO, "Sum of SM activity x seconds.", minimum=0),
-        Column("sm_ratio", Kind.RATIO, "Highest SM activity (else GR engine).", nullable=True),
-        Column("utilisation_ratio", Kind.RATIO, "Mean GPU_UTIL.", nullable=True),
-        Column("tensor_ratio", Kind.RATIO, "Highest tensor activity.", nullable=True),
-        Column("dram_ratio", Kind.RATIO, "Highest DRAM activity.", nullable=True),
-        Column("memory_used_mib", Kind.RATIO, "Most memory in use.", nullable=True),
-        Column("power_watts", Kind.RATIO, "Mean power.", nullable=True),
-        Column("nvlink_bytes_per_second", Kind.RATIO, "Mean NVLink rate.", nullable=True),
-        Column("pcie_bytes_per_second", Kind.RATIO, "Mean PCIe rate, both ways.", nullable=True),
+        *EVIDENCE,
+        Column("is_certain", Kind.FLAG, "Stalled: with PROF evidence; else suspected."),
+    ),
+    ranges=SPAN,
+)
+
+GPU_EPISODES = Table(
+    name="core.gpu_episodes",
+    doc="The day's piece of each episode in which a held device was idle, or stalled.",
+    grain=("cluster_name", "day_on", "episode_name", "hold_id", "part_number", "begin_at"),
+    columns=(
+        CLUSTER,
+        DAY,
+        Column("episode_name", Kind.TEXT, "idle or stalled.", choices=("idle", "stalled")),
+        HOLD,
+        Column("part_number", Kind.COUNT, "Its part: the device.", minimum=1),
+        BEGIN,
+        END,
+        Column("is_from_before", Kind.FLAG, "It begins with the day: it may have begun before."),
+        Column("is_open", Kind.FLAG, "It goes on at the end of what is known of the day."),
+        Column("active_seconds", Kind.COUNT, "Of it active: heartbeats.", minimum=0),
         Column("is_certain", Kind.FLAG, "Stalled: with PROF evidence; else suspected."),
     ),
     ranges=SPAN,
@@ -147,8 +226,8 @@ OVERLAYS = Table(
         Column(
             "overlay_name",
             Kind.TEXT,
-            "effective (active time weighted by SM activity); sm_observed (held with a reading "
-            "of it, or in a state that needs none).",
+            "effective (active time weighted by SM activity); sm_observed (held time that has an "
+            "SM reading, whatever its state).",
             choices=("effective", "sm_observed"),
         ),
         Column("gpu_seconds", Kind.DECIMAL, "GPU-seconds.", minimum=0),
@@ -159,4 +238,13 @@ OVERLAYS = Table(
     ),
 )
 
-TABLES = (GPUS, HOLD_PARTS, GPU_FAULTS, GPU_STATES, OVERLAYS)
+TABLES = (
+    GPUS,
+    HOLD_PARTS,
+    GPU_FAULTS,
+    GPU_OWNERS,
+    GPU_STRETCHES,
+    GPU_STATES,
+    GPU_EPISODES,
+    OVERLAYS,
+)

@@ -215,6 +215,14 @@ PRICE_SPELLS = Table(
     ranges=SPAN,
 )
 
+POD_STATES = Table(
+    name="core.pod_states",
+    doc="The state of each pod that holds GPUs, as far as no reading of a GPU decides it.",
+    grain=("cluster_name", "day_on", "pod_uid", "begin_at"),
+    columns=(CLUSTER, DAY, Column("pod_uid", Kind.TEXT, "The pod."), STATE, CAUSE, BEGIN, END),
+    ranges=SPAN,
+)
+
 HOLD_STATES = Table(
     name="core.hold_states",
     doc="The state of each part of a hold, second by second: its piece of the day, tiled.",
@@ -334,6 +342,7 @@ TABLES = (
     PRICE_SPELLS,
     BOOKINGS,
     UNBOOKED,
+    POD_STATES,
     HOLD_STATES,
     UNHELD_STATES,
     LEDGER,

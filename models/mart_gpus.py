@@ -5,6 +5,7 @@ Time and money of states are sums of the ledger; what a device did is in core.gp
 
 from models.core_columns import CLASS, GPU_SECONDS, HOLDER, MODEL, NODE, SPAN, TEAM, WORKLOAD
 from models.core_gpus import INSTANCE, UUID
+from models.core_uses import USE, money
 from models.table import CLUSTER, DAY, Column, Kind, Table
 from models.xids import KINDS
 
@@ -27,44 +28,6 @@ FINDINGS = (
 )
 NODE_NAME = Column("node_name", Kind.TEXT, "Its name.")
 
-
-def _seconds(name: str, doc: str) -> Column:
-    return Column(f"{name}_gpu_seconds", Kind.DECIMAL, doc, minimum=0)
-
-
-def _money(name: str, doc: str) -> Column:
-    doc = f"{doc} Null where it has time and none of it a price."
-    return Column(f"{name}_cost", Kind.DECIMAL, doc, nullable=True, minimum=0)
-
-
-USE = (
-    _seconds("installed", "All of it, whoever held it."),
-    _seconds("available", "Installed - unavailable - unrecorded."),
-    _seconds("held", "From starting to terminating."),
-    _seconds("active", "Measured doing work."),
-    _seconds("idle", "Held, measured doing nothing."),
-    _seconds("stalled", "Held, kernels reported but no work."),
-    _seconds("waiting", "Held: starting, gang_wait, loading or terminating."),
-    _seconds("unobserved", "Held, not measured."),
-    _seconds(
-        "sm_observed",
-        "Held, with what utilisation needs: an SM reading, or a state that needs none.",
-    ),
-    _seconds("effective", "Active time weighted by SM activity."),
-    _seconds("unpriced", "Of the installed, without a price."),
-    _money("installed", "Cost of the installed."),
-    _money("available", "Cost of the available."),
-    _money("held", "Cost of the held."),
-    _money("active", "Cost of the active."),
-    _money("idle", "Cost of the idle."),
-    _money("stalled", "Cost of the stalled."),
-    _money("unobserved", "Cost of the unobserved."),
-    _money("sm_observed", "Cost of the sm_observed."),
-    _money("effective", "Cost of the effective."),
-)
-"""allocation_ratio = held / available; utilisation_ratio = effective / sm_observed, its coverage
-sm_observed / held; active_ratio = active / (held - unobserved). Always sums over sums, in hours and
-likewise in money."""
 
 USE_HOURS = Table(
     name="mart.use_hours",
@@ -200,7 +163,7 @@ GPU_EPISODES = Table(
         Column("evidence_text", Kind.TEXT, "On which evidence."),
         GPU_SECONDS,
         Column("unpriced_gpu_seconds", Kind.DECIMAL, "Of them without a price.", minimum=0),
-        _money("episode", "Cost of the GPU-seconds in the state."),
+        money("episode", "Cost of the GPU-seconds in the state."),
     ),
     ranges=SPAN,
 )
@@ -228,7 +191,7 @@ GPU_FINDINGS = Table(
         Column("of_gpu_count", Kind.COUNT, "Of how many of the pod.", nullable=True, minimum=0),
         GPU_SECONDS,
         Column("unpriced_gpu_seconds", Kind.DECIMAL, "Of them without a price.", minimum=0),
-        _money("finding", "Cost of these GPU-seconds."),
+        money("finding", "Cost of these GPU-seconds."),
         Column("evidence_text", Kind.TEXT, "On which evidence."),
     ),
     ranges=SPAN,

@@ -41,7 +41,7 @@ STATES: dict[str, tuple[str, ...]] = {
     "loading": ("none",),
     "active": ("none",),
     "stalled": ("none",),
-    "idle": ("memory_held", "empty"),
+    "idle": ("memory_held", "empty", "undetermined"),
     "unobserved": ("no_series", "stale", "rejected", "exporter_down", "node_not_ready"),
     "terminating": ("none",),
     "rounding": ("none",),

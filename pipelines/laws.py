@@ -109,10 +109,67 @@ LAWS = (
         tiling("core.hold_shares"),
     ),
     Law(
+        "parts_are_the_hold",
+        "core.hold_parts",
+        "The parts of each hold are its units, each once.",
+        """
+        with parts as (
+            select hold_id, day_on, sum(last_unit_count - first_unit_count) as units,
+                count(distinct first_unit_count) as part_count, count(*) as row_count,
+                min(first_unit_count) as first, max(last_unit_count) as last
+            from core.hold_parts group by all
+        )
+        select count(*) from core.holds as h left join parts as p using (hold_id, day_on)
+        where p.units is distinct from h.request_count or p.first <> 0
+            or p.last <> h.request_count or p.part_count <> p.row_count
+        """,
+    ),
+    Law(
         "states_tile_the_holds",
         "core.hold_states",
-        "The states of each hold cover its piece of the day, without gap or overlap.",
-        tiling("core.hold_states"),
+        "The states of each part of a hold cover its piece of the day, without gap or overlap.",
+        """
+        with covered as (
+            select hold_id, day_on, part_number, min(begin_at) as begin_at, max(end_at) as end_at,
+                sum(date_diff('second', begin_at, end_at)) as seconds
+            from core.hold_states group by all
+        )
+        select count(*) from core.holds as h
+        inner join core.hold_parts as p using (cluster_name, hold_id, day_on)
+        left join covered as c using (hold_id, day_on, part_number)
+        where c.seconds is distinct from date_diff('second', h.begin_at, h.end_at)
+            or c.begin_at <> h.begin_at or c.end_at <> h.end_at
+        """,
+    ),
+    Law(
+        "activity_tiles_the_window",
+        "core.gpu_states",
+        "What each device did covers the day's known window, without gap or overlap.",
+        """
+        with covered as (
+            select cluster_name, day_on, node_uid, gpu_uuid, instance_number,
+                min(begin_at) as begin_at, max(end_at) as end_at,
+                sum(date_diff('second', begin_at, end_at)) as seconds
+            from core.gpu_states group by all
+        )
+        select count(*) from core.gpus as g
+        inner join core.windows as w using (cluster_name, day_on)
+        left join covered as c
+            using (cluster_name, day_on, node_uid, gpu_uuid, instance_number)
+        where c.seconds is distinct from w.known_seconds
+            or c.begin_at <> w.begin_at or c.end_at <> w.end_at
+        """,
+    ),
+    Law(
+        "samples_are_accounted",
+        "raw.metric_coverage",
+        "Every sample that was kept is a reading, a copy of one, rejected or of no use.",
+        """
+        select count(*) from raw.metric_coverage
+        where kept_sample_count
+            <> reading_count + copy_count + rejected_count + unused_count
+            or kept_sample_count > read_sample_count
+        """,
     ),
     Law(
         "no_node_is_overbooked",

@@ -1,305 +1,191 @@
--- core.hold_states: The state of each hold, second by second: its piece of the day, tiled.
+-- core.hold_states: The state of each part of a hold, second by second: its piece of the day, tiled.
 --
--- The first that applies: terminating, starting, gang_wait, loading, unobserved.
+-- A broken GPU before all; else the pod's state, and where that is for a reading to say, what the
+-- device was measured doing. A member's loss yields to what is measured active.
 with
--- One pod, one state: all its holds share it.
-pieces as (
+parts as (
     select
         h.cluster_name,
         h.day_on,
-        h.pod_uid,
-        any_value(h.node_uid) as node_uid,
-        any_value(h.attempt_id) as attempt_id,
-        any_value(h.workload_class) as workload_class,
-        min(h.begin_at) as begin_at,
-        max(h.end_at) as end_at
+        h.hold_id,
+        h.node_uid,
+        p.part_number,
+        p.gpu_uuid,
+        p.instance_number,
+        p.is_shared,
+        d.gpu_uuid is not null as is_measured,
+        s.state_name,
+        s.cause_name,
+        s.begin_at,
+        s.end_at
     from core.holds as h
-    group by h.cluster_name, h.day_on, h.pod_uid
-),
-
-pods as (
-    select
-        h.*,
-        p.deletion_asked_at,
-        p.first_started_at,
-        p.is_start_known,
-        case
-            when h.workload_class = 'inference' and p.first_started_at is not null then least(
-                coalesce(p.first_ready_at, 'infinity'::timestamptz),
-                coalesce(
-                    p.first_started_at + to_seconds(l.value_number), 'infinity'::timestamptz
-                )
-            )
-        end as loaded_at,
-        case when p.gang_size_count > 1 then p.gang_size_count end as gang_size_count,
-        a.complete_at
-    from pieces as h
-    inner join core.pods as p
-        on h.cluster_name = p.cluster_name and h.day_on = p.day_on and h.pod_uid = p.pod_uid
-    left join (
-        select value_number
-        from raw.policies
-        where policy_name = 'loading_max_seconds'
-    ) as l on true
-    left join core.attempts as a
+    inner join core.pod_states as s
+        on h.cluster_name = s.cluster_name and h.day_on = s.day_on and h.pod_uid = s.pod_uid
+    inner join core.hold_parts as p
+        on h.cluster_name = p.cluster_name and h.day_on = p.day_on and h.hold_id = p.hold_id
+    left join core.gpus as d
         on
-            h.cluster_name = a.cluster_name
-            and h.day_on = a.day_on
-            and h.attempt_id = a.attempt_id
+            h.cluster_name = d.cluster_name
+            and h.day_on = d.day_on
+            and h.node_uid = d.node_uid
+            and p.gpu_uuid = d.gpu_uuid
+            and p.instance_number = d.instance_number
 ),
 
-causes as (
-    select
-        v.cluster_name,
-        v.day_on,
-        v.pod_uid,
-        date_trunc('second', v.observed_at) as begin_at,
-        arg_max(coalesce(v.waiting_cause_name, 'undetermined'), v.sequence_number) as cause_name
-    from raw.pod_versions as v
-    semi join pieces as h
-        on v.cluster_name = h.cluster_name and v.day_on = h.day_on and v.pod_uid = h.pod_uid
-    group by v.cluster_name, v.day_on, v.pod_uid, date_trunc('second', v.observed_at)
-),
-
-gangs as (
+-- Of a GPU in use nothing tells who uses it, where several may; that it is idle holds for all.
+sharers as (
     select
         p.cluster_name,
         p.day_on,
-        p.pod_uid,
-        g.begin_at as edge_at
-    from pods as p
-    inner join core.gang_spells as g
-        on p.cluster_name = g.cluster_name and p.day_on = g.day_on and p.attempt_id = g.attempt_id
-    where p.gang_size_count is not null
+        p.hold_id,
+        h.node_uid,
+        p.gpu_uuid,
+        h.begin_at,
+        h.end_at
+    from core.hold_parts as p
+    inner join core.holds as h
+        on p.cluster_name = h.cluster_name and p.day_on = h.day_on and p.hold_id = h.hold_id
+    where p.is_shared
 ),
 
-readiness as (
-    select
-        cluster_name,
-        day_on,
-        node_uid,
-        begin_at,
-        is_ready
-    from core.node_spells
-    qualify
-        is_ready is distinct from lag(is_ready) over (
-            partition by cluster_name, day_on, node_uid order by begin_at
-        )
-),
-
-edges as (
-    select
-        cluster_name,
-        day_on,
-        pod_uid,
-        unnest([
-            begin_at,
-            deletion_asked_at,
-            loaded_at,
-            case when gang_size_count is not null then complete_at end
-        ]) as edge_at
-    from pods
-    union all by name
-    select
-        cluster_name,
-        day_on,
-        pod_uid,
-        unnest([begin_at, end_at]) as edge_at
-    from core.runs
-    union all by name
-    select
-        cluster_name,
-        day_on,
-        pod_uid,
-        begin_at as edge_at
-    from causes
-    union all by name
-    select
-        cluster_name,
-        day_on,
-        pod_uid,
-        edge_at
-    from gangs
-    union all by name
+measured as (
     select
         p.cluster_name,
         p.day_on,
-        p.pod_uid,
-        r.begin_at as edge_at
-    from pods as p
-    inner join readiness as r
-        on p.cluster_name = r.cluster_name and p.day_on = r.day_on and p.node_uid = r.node_uid
-),
-
-cuts as (
-    select distinct
-        p.cluster_name,
-        p.day_on,
-        p.pod_uid,
-        e.edge_at
-    from pods as p
-    inner join edges as e
-        on
-            p.cluster_name = e.cluster_name
-            and p.day_on = e.day_on
-            and p.pod_uid = e.pod_uid
-            and p.begin_at <= e.edge_at
-            and p.end_at > e.edge_at
-),
-
-stretches as (
-    select
-        c.cluster_name,
-        c.day_on,
-        c.pod_uid,
-        c.edge_at as begin_at,
-        coalesce(
-            lead(c.edge_at)
-                over (partition by c.cluster_name, c.day_on, c.pod_uid order by c.edge_at),
-            p.end_at
-        ) as end_at,
+        p.hold_id,
         p.node_uid,
-        p.attempt_id,
-        p.deletion_asked_at,
-        p.first_started_at,
-        p.is_start_known,
-        p.loaded_at,
-        p.gang_size_count,
-        p.complete_at
-    from cuts as c
-    inner join pods as p
-        on c.cluster_name = p.cluster_name and c.day_on = p.day_on and c.pod_uid = p.pod_uid
+        p.part_number,
+        p.gpu_uuid,
+        p.is_shared,
+        p.state_name,
+        p.cause_name,
+        g.activity_name,
+        g.cause_name as measured_cause_name,
+        greatest(p.begin_at, g.begin_at) as begin_at,
+        least(p.end_at, g.end_at) as end_at
+    from parts as p
+    inner join core.gpu_states as g
+        on
+            p.cluster_name = g.cluster_name
+            and p.day_on = g.day_on
+            and p.node_uid = g.node_uid
+            and p.gpu_uuid = g.gpu_uuid
+            and p.instance_number = g.instance_number
+            and p.begin_at < g.end_at
+            and p.end_at > g.begin_at
+    where p.is_measured
 ),
 
-facts as (
-    select
-        s.*,
-        coalesce(not s.is_start_known or s.begin_at < r.end_at, false) as is_running,
-        c.begin_at as cause_at,
-        c.cause_name,
-        r.end_at as run_end_at,
-        g.created_count,
-        g.bound_count,
-        g.whole_count,
-        coalesce(n.is_ready, true) as is_ready
-    from stretches as s
-    asof left join core.runs as r
+crowded as (
+    select distinct
+        m.cluster_name,
+        m.day_on,
+        m.hold_id,
+        m.part_number,
+        m.begin_at
+    from measured as m
+    inner join sharers as s
         on
-            s.cluster_name = r.cluster_name
-            and s.day_on = r.day_on
-            and s.pod_uid = r.pod_uid
-            and s.begin_at >= r.begin_at
-    asof left join causes as c
-        on
-            s.cluster_name = c.cluster_name
-            and s.day_on = c.day_on
-            and s.pod_uid = c.pod_uid
-            and s.begin_at >= c.begin_at
-    asof left join core.gang_spells as g
-        on
-            s.cluster_name = g.cluster_name
-            and s.day_on = g.day_on
-            and s.attempt_id = g.attempt_id
-            and s.begin_at >= g.begin_at
-    asof left join readiness as n
-        on
-            s.cluster_name = n.cluster_name
-            and s.day_on = n.day_on
-            and s.node_uid = n.node_uid
-            and s.begin_at >= n.begin_at
+            m.cluster_name = s.cluster_name
+            and m.day_on = s.day_on
+            and m.node_uid = s.node_uid
+            and m.hold_id <> s.hold_id
+            and (s.gpu_uuid is null or m.gpu_uuid = s.gpu_uuid)
+            and m.begin_at < s.end_at
+            and m.end_at > s.begin_at
+    where m.is_shared and m.activity_name in ('active', 'stalled')
 ),
 
-judged as (
+answered as (
     select
-        *,
+        m.*,
         case
-            when begin_at >= deletion_asked_at then 'terminating'
-            when not is_running then 'starting'
+            when m.activity_name = 'broken' then 'unavailable'
             when
-                gang_size_count is not null
-                and (
-                    complete_at is null
-                    or begin_at < complete_at
-                    or coalesce(whole_count, 0) < gang_size_count
-                )
-                then 'gang_wait'
-            when begin_at < loaded_at then 'loading'
-            else 'unobserved'
-        end as state_name
-    from facts
+                m.state_name = 'gang_wait'
+                and m.cause_name = 'member_lost'
+                and m.activity_name = 'active'
+                and c.hold_id is null
+                then 'active'
+            when m.state_name <> 'unobserved' then m.state_name
+            when c.hold_id is not null then 'unobserved'
+            else m.activity_name
+        end as found_name,
+        c.hold_id is not null as is_crowded
+    from measured as m
+    left join crowded as c
+        on
+            m.cluster_name = c.cluster_name
+            and m.day_on = c.day_on
+            and m.hold_id = c.hold_id
+            and m.part_number = c.part_number
+            and m.begin_at = c.begin_at
 ),
 
-caused as (
+tiles as (
     select
-        *,
-        case state_name
-            when 'starting'
-                then
-                    case
-                        when first_started_at is null or begin_at < first_started_at
-                            then coalesce(cause_name, 'undetermined')
-                        when
-                            cause_name = 'crash_loop' and cause_at >= coalesce(run_end_at, cause_at)
-                            then 'crash_loop'
-                        else 'restart'
-                    end
-            when 'gang_wait'
-                then
-                    case
-                        when complete_at is not null and begin_at >= complete_at then 'member_lost'
-                        when coalesce(created_count, 0) < gang_size_count then 'member_not_created'
-                        when coalesce(bound_count, 0) < gang_size_count then 'member_unplaced'
-                        else 'member_starting'
-                    end
-            when 'unobserved' then case when is_ready then 'no_series' else 'node_not_ready' end
-            else 'none'
-        end as cause_name_found
-    from judged
+        cluster_name,
+        day_on,
+        hold_id,
+        part_number,
+        begin_at,
+        end_at,
+        state_name,
+        cause_name
+    from parts
+    where not is_measured
+    union all by name
+    select
+        cluster_name,
+        day_on,
+        hold_id,
+        part_number,
+        begin_at,
+        end_at,
+        found_name as state_name,
+        case
+            when found_name = 'unavailable' then 'gpu_unhealthy'
+            when found_name = 'active' or found_name = 'stalled' then 'none'
+            when found_name = 'idle' then measured_cause_name
+            when found_name <> 'unobserved' then cause_name
+            when is_crowded then 'no_series'
+            when cause_name = 'node_not_ready' then 'node_not_ready'
+            else measured_cause_name
+        end as cause_name
+    from answered
 ),
 
--- Neighbours alike become one row.
-marked as (
+tile_changes as (
     select
         *,
         coalesce(
-            state_name is distinct from lag(state_name) over pod_time
-            or cause_name_found is distinct from lag(cause_name_found) over pod_time,
+            state_name is distinct from lag(state_name) over part_time
+            or cause_name is distinct from lag(cause_name) over part_time,
             true
         )::integer as is_change
-    from caused
-    window pod_time as (partition by cluster_name, day_on, pod_uid order by begin_at)
+    from tiles
+    window part_time as (
+        partition by cluster_name, day_on, hold_id, part_number order by begin_at
+    )
 ),
 
-numbered as (
+tile_numbers as (
     select
         *,
         sum(is_change) over (
-            partition by cluster_name, day_on, pod_uid order by begin_at
-        ) as spell_number
-    from marked
-),
-
-spells as (
-    select
-        cluster_name,
-        day_on,
-        pod_uid,
-        state_name,
-        cause_name_found as cause_name,
-        min(begin_at) as begin_at,
-        max(end_at) as end_at
-    from numbered
-    group by cluster_name, day_on, pod_uid, spell_number, state_name, cause_name_found
+            partition by cluster_name, day_on, hold_id, part_number order by begin_at
+        ) as tile_number
+    from tile_changes
 )
 
 select
-    h.cluster_name,
-    h.day_on,
-    h.hold_id,
-    s.state_name,
-    s.cause_name,
-    s.begin_at,
-    s.end_at
-from core.holds as h
-inner join spells as s
-    on h.cluster_name = s.cluster_name and h.day_on = s.day_on and h.pod_uid = s.pod_uid
+    cluster_name,
+    day_on,
+    hold_id,
+    part_number,
+    any_value(state_name) as state_name,
+    any_value(cause_name) as cause_name,
+    min(begin_at) as begin_at,
+    max(end_at) as end_at
+from tile_numbers
+group by cluster_name, day_on, hold_id, part_number, tile_number

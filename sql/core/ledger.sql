@@ -14,7 +14,10 @@ stretches as (
         s.cause_name,
         greatest(b.begin_at, s.begin_at) as begin_at,
         least(b.end_at, s.end_at) as end_at,
-        b.share_micro_gpu
+        (
+            b.share_micro_gpu::hugeint * p.last_unit_count // p.hold_unit_count
+            - b.share_micro_gpu::hugeint * p.first_unit_count // p.hold_unit_count
+        )::bigint as share_micro_gpu
     from core.bookings as b
     inner join core.hold_states as s
         on
@@ -23,6 +26,12 @@ stretches as (
             and b.hold_id = s.hold_id
             and b.begin_at < s.end_at
             and b.end_at > s.begin_at
+    inner join core.hold_parts as p
+        on
+            s.cluster_name = p.cluster_name
+            and s.day_on = p.day_on
+            and s.hold_id = p.hold_id
+            and s.part_number = p.part_number
     inner join core.holds as h
         on b.cluster_name = h.cluster_name and b.day_on = h.day_on and b.hold_id = h.hold_id
     where b.share_micro_gpu > 0

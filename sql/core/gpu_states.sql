@@ -1,0 +1,134 @@
+-- core.gpu_states: What each GPU or GPU instance did: the day's known window, tiled, cut by hour and hold.
+--
+-- Whether a quiet stretch is long enough to be idle, or a spinning one to be stalled, is asked of the
+-- device's whole stretch, whoever held it; what is too short is active.
+with
+kinds as (
+    select
+        *,
+        case kind_name when 'suspected' then 'stalled' else kind_name end as run_name
+    from core.gpu_stretches
+),
+
+changes as (
+    select
+        *,
+        coalesce(run_name <> lag(run_name) over device_time, true)::integer as is_other
+    from kinds
+    window device_time as (
+        partition by cluster_name, day_on, node_uid, gpu_uuid, instance_number order by begin_at
+    )
+),
+
+runs as (
+    select
+        *,
+        sum(is_other) over (
+            partition by cluster_name, day_on, node_uid, gpu_uuid, instance_number
+            order by begin_at
+        ) as run_number
+    from changes
+),
+
+lengths as (
+    select
+        *,
+        min(begin_at) over run as run_begin_at,
+        date_diff('second', min(begin_at) over run, max(end_at) over run) as run_seconds,
+        max(idle_least_seconds) over run as least_idle_seconds,
+        max(stalled_least_seconds) over run as least_stalled_seconds
+    from runs
+    window run as (
+        partition by cluster_name, day_on, node_uid, gpu_uuid, instance_number, run_number
+    )
+),
+
+named as (
+    select
+        *,
+        case
+            when run_name = 'idle' and run_seconds < least_idle_seconds then 'active'
+            when run_name = 'stalled' and run_seconds < least_stalled_seconds then 'active'
+            when run_name in ('active', 'idle', 'stalled', 'broken') then run_name
+            else 'unobserved'
+        end as activity_name
+    from lengths
+),
+
+caused as (
+    select
+        *,
+        case activity_name
+            when 'idle' then memory_name
+            when 'broken' then 'gpu_unhealthy'
+            when 'unobserved' then run_name
+            else 'none'
+        end as cause_name
+    from named
+),
+
+marked as (
+    select
+        *,
+        coalesce(
+            activity_name <> lag(activity_name) over device_time
+            or cause_name <> lag(cause_name) over device_time
+            or hold_id is distinct from lag(hold_id) over device_time
+            or date_trunc('hour', end_at) <> date_trunc('hour', lag(end_at) over device_time),
+            true
+        )::integer as is_change
+    from caused
+    window device_time as (
+        partition by cluster_name, day_on, node_uid, gpu_uuid, instance_number order by begin_at
+    )
+),
+
+numbered as (
+    select
+        *,
+        sum(is_change) over (
+            partition by cluster_name, day_on, node_uid, gpu_uuid, instance_number
+            order by begin_at
+        ) as piece_number
+    from marked
+)
+
+select
+    cluster_name,
+    day_on,
+    node_uid,
+    gpu_uuid,
+    instance_number,
+    min(begin_at) as begin_at,
+    max(end_at) as end_at,
+    any_value(activity_name) as activity_name,
+    any_value(cause_name) as cause_name,
+    any_value(hold_id) as hold_id,
+    min(begin_at) filter (where kind_name in ('active', 'stalled', 'suspected')) as worked_at,
+    case when any_value(activity_name) = 'idle' then min(run_begin_at) end as quiet_since_at,
+    sum(sample_count)::bigint as sample_count,
+    sum(sm_seconds)::bigint as sm_seconds,
+    sum(sm_active_seconds)::double as sm_active_seconds,
+    max(sm_ratio)::double as sm_ratio,
+    (
+        sum(utilisation_ratio * sample_count)
+        / sum(sample_count) filter (where utilisation_ratio is not null)
+    )::double as utilisation_ratio,
+    max(tensor_ratio)::double as tensor_ratio,
+    max(dram_ratio)::double as dram_ratio,
+    max(memory_used_mib)::double as memory_used_mib,
+    (
+        sum(power_watts * sample_count)
+        / sum(sample_count) filter (where power_watts is not null)
+    )::double as power_watts,
+    (
+        sum(nvlink_bytes_per_second * sample_count)
+        / sum(sample_count) filter (where nvlink_bytes_per_second is not null)
+    )::double as nvlink_bytes_per_second,
+    (
+        sum(pcie_bytes_per_second * sample_count)
+        / sum(sample_count) filter (where pcie_bytes_per_second is not null)
+    )::double as pcie_bytes_per_second,
+    bool_and(activity_name <> 'stalled' or kind_name = 'stalled') as is_certain
+from numbered
+group by cluster_name, day_on, node_uid, gpu_uuid, instance_number, piece_number
