@@ -3,14 +3,13 @@
 What each quantity on each node tells is tested with the marts of GPUs.
 """
 
-from models import raw
-from models.raw_metrics import METRIC_COVERAGE
+from models import raw, raw_metrics
 from tests.sql_case import Case
 
 
 def test_a_stretch_that_could_not_be_read_keeps_its_length_and_its_reason():
     case = Case()
-    case.add(METRIC_COVERAGE, source_ref="p", family_name="dcgm", begin_at=0, end_at=3600,
+    case.add(raw_metrics.METRIC_COVERAGE, source_ref="p", family_name="dcgm", begin_at=0, end_at=3600,
              read_name="missing", reason_text="503", try_count=4)  # fmt: skip
     assert case.ask(
         "select read_name, stretch_seconds, reason_text, try_count from mart.metric_reads"
@@ -35,3 +34,19 @@ def test_a_notice_is_not_added_to_what_was_lost():
     assert case.ask(
         "select is_row_lost, rejected_count from mart.refusals order by is_row_lost"
     ) == [(False, 7), (True, 2)]
+
+
+def test_a_broken_gpu_is_told_with_its_node_and_what_says_so():
+    """XID 79 is told from 600 on: broken from the sample before it, and not mended."""
+    case = Case()
+    case.node("n")
+    case.add(raw.XIDS, xid_number=79, kind_name="fatal", meaning_text="off the bus")
+    gpu = {"node_name": "n", "gpu_uuid": "GPU-1", "instance_number": -1}
+    case.add(raw_metrics.GPU_SERIES, **gpu, exporter_name="e", begin_at=0, end_at=3600,
+             sample_count=121, gpu_number=0, gpu_model_name="t4")  # fmt: skip
+    for second in range(0, 3601, 30):
+        case.add(raw_metrics.GPU_SAMPLES, **gpu, sampled_at=second,
+                 xid_number=79 if second >= 600 else 0, utilisation_ratio=0)  # fmt: skip
+    assert case.ask(
+        "select node_name, gpu_uuid, xid_number, basis_name, is_ended from mart.gpu_faults"
+    ) == [("n", "GPU-1", 79, "xid", False)]
