@@ -110,7 +110,9 @@ limit 500
 GPUS = Column("gpus_text", Kind.TEXT, "GPUs of the pod in this state, of those that it holds.")
 UUIDS = Column("gpu_uuids_text", Kind.TEXT, "The GPUs.")
 SHOWN_STATE = Column(
-    "shown_name", Kind.TEXT, "Idle; stalled; or suspected of it, where the PROF metrics are missing."
+    "shown_name",
+    Kind.TEXT,
+    "Idle; stalled; or suspected of it, where the PROF metrics are missing.",
 )
 PRICED = Column("priced_ratio", Kind.RATIO, "GPU-time of the row that has a price.")
 POD = ("cluster_name", "episode_name", "pod_uid", "workload_key_uid", "team_name")
@@ -166,11 +168,19 @@ def by_pod(rows: pl.DataFrame) -> pl.DataFrame:
         _sum("per_day_cost"),
     )  # fmt: skip
     seconds = pl.col("gpu_seconds").cast(pl.Float64)
-    return with_state(pods).with_columns(
-        gpus_text=pl.format("{} of {}", "gpu_count", "pod_gpu_count"),
-        priced_ratio=1 - pl.col("unpriced_gpu_seconds").cast(pl.Float64) / seconds,
-    ).sort(
-        "per_day_cost", "gpu_seconds", "pod_uid", descending=[True, True, False], nulls_last=True
+    return (
+        with_state(pods)
+        .with_columns(
+            gpus_text=pl.format("{} of {}", "gpu_count", "pod_gpu_count"),
+            priced_ratio=1 - pl.col("unpriced_gpu_seconds").cast(pl.Float64) / seconds,
+        )
+        .sort(
+            "per_day_cost",
+            "gpu_seconds",
+            "pod_uid",
+            descending=[True, True, False],
+            nulls_last=True,
+        )
     )
 
 

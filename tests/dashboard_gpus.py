@@ -22,6 +22,7 @@ NAMES = (
     "mart.gpu_findings",
     "mart.gpu_events",
     "mart.gpu_health",
+    "mart.gpu_faults",
     "mart.metric_sight",
     "mart.metric_reads",
     "mart.refusals",

@@ -102,7 +102,7 @@ select
     case when is_xid_told then coalesce(t.fatal_count, 0) end as fatal_count,
     case when is_xid_told then coalesce(t.noise_count, 0) end as noise_count,
     case when is_xid_told then coalesce(t.other_count, 0) end as other_count,
-    case when t.fatal_count > 0 then 9000 else 0 end as faulty_seconds,
+    coalesce(f.faulty_seconds, 0) as faulty_seconds,
     case when is_xid_told then hash(d.gpu_uuid, y.day_on) % 900 end as power_capped_seconds,
     case when is_xid_told then case when d.node_name = 'h100-06' then 5400 + 60 * d.gpu_number
         else 0 end end as thermal_seconds,
@@ -117,6 +117,11 @@ select
         as is_row_remap_failed
 from devices as d
 cross join days as y
+left join (
+    select cluster_name, day_on, gpu_uuid, sum(date_diff('second', begin_at, end_at))::bigint
+        as faulty_seconds
+    from mart.gpu_faults group by all
+) as f on d.cluster_name = f.cluster_name and y.day_on = f.day_on and d.gpu_uuid = f.gpu_uuid
 left join told as t
     on d.cluster_name = t.cluster_name and y.day_on = t.day_on and d.gpu_uuid = t.gpu_uuid
 where d.node_name <> $blind
@@ -150,6 +155,28 @@ from nodes as n
 cross join days as y
 cross join (select unnest($metrics) as metric_name) as m
 """
+
+
+FAULTS = (("h100-07", 3, 2.5, 79, "xid", False), ("a100-02", 5, 90, None, "off_the_bus", True))
+"""Node, GPU, hours before the end, XID, what says so, and whether it was mended 40 hours later."""
+
+
+def faults(until: datetime, uuid) -> list[dict]:
+    """The GPUs that were broken, cut by days."""
+    rows = []
+    for node, gpu, back, xid, basis, is_ended in FAULTS:
+        begin = until - timedelta(hours=back)
+        end = begin + timedelta(hours=40) if is_ended else until
+        while begin < end:
+            stop = min(datetime.combine(begin.date() + timedelta(days=1), time(), UTC), end)
+            rows.append({
+                **day_of(begin), "node_uid": f"alpha/{node}", "node_name": node,
+                "gpu_uuid": uuid("alpha", node, gpu), "gpu_model_name": node.split("-")[0],
+                "begin_at": begin, "end_at": stop, "is_ended": is_ended and stop == end,
+                "xid_number": xid, "basis_name": basis,
+            })  # fmt: skip
+            begin = stop
+    return rows
 
 
 def reads(until: datetime, days: int) -> list[dict]:
@@ -197,6 +224,7 @@ def fill_others(con: duckdb.DuckDBPyConnection, until: datetime, days: int, told
     rows = {
         "mart.gpu_findings": findings(until, told["uuid"]),
         "mart.gpu_events": events(until, told["uuid"]),
+        "mart.gpu_faults": faults(until, told["uuid"]),
         "mart.metric_reads": reads(until, days),
         "mart.refusals": refusals(until),
     }

@@ -9,17 +9,14 @@ import polars as pl
 import streamlit as st
 
 from dashboards.data import Reading
-from dashboards.figures import amount, duration, hours, instant, money, percent, ratio
+from dashboards.figures import NOT_MEASURED, amount, duration, hours, instant, money, percent, ratio
 from dashboards.filters import BIND, choice
 from dashboards.headlines import card
 from dashboards.idling import (
     BACK,
-    COLUMNS,
     ENDED,
-    FINDINGS,
     HELD_NOW,
     KNOWN,
-    PRICED,
     SHOWN_STATE,
     by_pod,
     message,
@@ -29,41 +26,15 @@ from dashboards.idling import (
 )
 from dashboards.links import chosen_workload, link, links, workload_bar
 from dashboards.tables import show
-from dashboards.words import FINDINGS as FOUND
+from dashboards.views.idle_more import CLOCK, columns, ended, findings, labels, worded
 from dashboards.words import LIKELY_CAUSES, NAMES, word
-from models.mart_gpus import EPISODES, GPU_FINDINGS
+from models.mart_gpus import EPISODES
 from models.table import Column, Kind
 
 FRESH = timedelta(minutes=15)
 KINDS = {"all": "idle and stalled", "idle": "idle", "stalled": "stalled"}
 LEASTS = (1800, 3600, 4 * 3600, 12 * 3600, 24 * 3600, 7 * 24 * 3600)
-LABELS = {
-    "gpus_text": "GPUs",
-    "shown_name": "state",
-    "since_at": "since",
-    "until_at": "until",
-    "episode_seconds": "for",
-    "likely_cause_name": "likely cause",
-    "evidence_text": "why we think so",
-    "utilisation_ratio": "GPU_UTIL",
-    "sm_ratio": "SM, most",
-    "memory_used_mib": "memory, MiB",
-    "power_watts": "power, W",
-    "rest_watts": "at rest, W",
-    "last_active_at": "last active",
-    "contacts_text": "contact",
-    "user_name": "submitted by",
-    "gpu_uuids_text": "UUIDs",
-    "gpu_uuid": "UUID",
-    "gpu_model_name": "GPU model",
-    "workload_url": "link",
-    "priced_ratio": "priced",
-    "finding_name": "finding",
-    "gpu_seconds": "GPU-h",
-    "instance_number": "instance",
-}
 LINK = Column("workload_url", Kind.TEXT, "This page for that workload alone; to send it on.")
-CLOCK = "Lengths are hours:minutes:seconds."
 
 
 def age(reading: Reading, now: datetime) -> None:
@@ -106,12 +77,16 @@ def filters(reading: Reading) -> tuple[str, list[str], int]:
     return kind, [words[cause] for cause in causes], least
 
 
-def cards(reading: Reading, rows: pl.DataFrame, pods: pl.DataFrame) -> None:
-    """How many, of how many held; what they have cost and cost a day."""
+def cards(reading: Reading, rows: pl.DataFrame, pods: pl.DataFrame, found: int) -> bool:
+    """How many, and what they have cost and cost a day; False where nothing can tell.
+
+    `found`: how many there are, whatever the page's own filters.
+    """
     day = reading.last_on
     held = reading.rows(HELD_NOW, since_on=day - timedelta(days=1)).row(0, named=True)
     blind = ratio(held["unobserved_gpu_seconds"], held["held_gpu_seconds"])
-    note = "not known how many are held" if blind is None else f"{percent(blind)} of held not measured"
+    is_known = found > 0 or (held["held_gpu_seconds"] is not None and blind != 1)
+    note = "nothing is held" if blind is None else f"{percent(blind)} of held not measured"
     idle, stalled = (rows.filter(episode_name=name) for name in ("idle", "stalled"))
     sure = stalled.filter("is_certain").height
     seconds = float(rows["gpu_seconds"].sum() or 0)
@@ -121,59 +96,38 @@ def cards(reading: Reading, rows: pl.DataFrame, pods: pl.DataFrame) -> None:
     with first:
         pod_count = pods.filter(episode_name="idle").height
         card(
-            "Idle GPUs", f"{idle.height:,}",
-            note=f"in {pod_count:,} {'pod' if pod_count == 1 else 'pods'} · {note}",
+            "Idle GPUs", f"{idle.height:,}" if is_known else NOT_MEASURED,
+            note=f"in {pod_count:,} {'pod' if pod_count == 1 else 'pods'} · {note}" * is_known,
             doc="GPUs, or GPU instances, that are held and measured doing nothing. In the last "
             f"hour {hours(held['held_gpu_seconds'])} were held; what nothing measures may hide "
             "more.",
         )  # fmt: skip
     with second:
         card(
-            "Stalled GPUs", f"{stalled.height:,}",
-            note=f"{sure:,} by their metrics, {stalled.height - sure:,} suspected",
+            "Stalled GPUs", f"{stalled.height:,}" if is_known else NOT_MEASURED,
+            note=f"{sure:,} by their metrics, {stalled.height - sure:,} suspected" * is_known,
             doc="Kernels are reported, but no work is done. Suspected: the exporter has no PROF "
             "metrics, so only utilisation and power speak for it.",
         )  # fmt: skip
     known = 0 if seconds and rows["episode_cost"].count() == 0 else None
+    a_day, so_far = (
+        money(rows[name].sum() if is_known else None, reading.currency, known)
+        for name in ("per_day_cost", "episode_cost")
+    )
     with third:
         card(
-            "Cost a day", money(rows["per_day_cost"].sum(), reading.currency, known),
+            "Cost a day", a_day,
             note="" if priced is None else f"{percent(priced)} priced",
             doc="What a day of all of them costs at the price in force.",
         )  # fmt: skip
     with fourth:
         card(
-            "Cost so far", money(rows["episode_cost"].sum(), reading.currency, known),
-            note=f"{amount(seconds / 3600)} GPU-h, at most {BACK.days} days back",
+            "Cost so far", so_far,
+            note=f"{amount(seconds / 3600)} GPU-h, at most {BACK.days} days back" * is_known,
             doc="Since each began.",
         )  # fmt: skip
     st.caption("The cost of idle time is price x time, not money saved.")
-
-
-def columns(reading: Reading, rows: pl.DataFrame) -> list[Column]:
-    """The columns of pods: without what is the same in every row."""
-    found = list(COLUMNS)
-    if len(reading.clusters) > 1:
-        found.insert(-3, EPISODES.column("cluster_name"))
-    if rows["unpriced_gpu_seconds"].sum():
-        found.insert(8, PRICED)
-    return found
-
-
-def labels(reading: Reading) -> dict[str, str]:
-    """What the tables' heads say."""
-    currency = reading.currency
-    return {
-        **LABELS,
-        "per_day_cost": f"a day, {currency}",
-        "episode_cost": f"so far, {currency}",
-        "finding_cost": f"cost, {currency}",
-    }
-
-
-def worded(rows: pl.DataFrame) -> pl.DataFrame:
-    """The rows with causes in plain letters."""
-    return rows.with_columns(pl.col("likely_cause_name").str.replace_all("_", " "))
+    return is_known
 
 
 def now_table(reading: Reading, pods: pl.DataFrame) -> None:
@@ -230,69 +184,16 @@ def letter(reading: Reading, pods: pl.DataFrame) -> None:
         key: f"{name} · {NAMES.get(team, team)}"
         for key, name, team in pods.select("workload_key_uid", "workload_name", "team_name").rows()
     }
-    key = next(iter(named))
+    key = str(next(iter(named)))
     if len(named) > 1:
-        key = st.selectbox(
+        picked = st.selectbox(
             "Workload", list(named), format_func=lambda k: named[k], key="letter", width=420
         )
+        key = picked or key
     base = (st.context.url or "").split("?")[0]
     address = f"{base.rsplit('/', 1)[0]}/{link('idle', ('workload', key))}" if base else ""
     text = message(reading, pods.filter(workload_key_uid=key), address)
     st.code(text, language=None, wrap_lines=True)
-
-
-def ended(reading: Reading, rows: pl.DataFrame) -> None:
-    """Those of the period that are over."""
-    if rows.is_empty():
-        st.subheader("Which were idle before?")
-        st.markdown("None of the period that is over, with these filters.")
-        return
-    pods = by_pod(rows).sort("episode_cost", "gpu_seconds", descending=True, nulls_last=True)
-    specs = [c for c in columns(reading, pods) if c.name != "per_day_cost"]
-    specs.insert(specs.index(EPISODES.column("since_at")) + 1, EPISODES.column("until_at"))
-    show(
-        pods.head(500),
-        specs,
-        name=reading.file("idle-before"),
-        key="idle-before",
-        title="Which were idle before?",
-        caption=f"Over by now; {reading.period}, the dearest first, at most 500 pods. {CLOCK}",
-        currency=reading.currency,
-        labels=labels(reading),
-        shown=worded(pods.head(500)),
-    )
-
-
-def findings(reading: Reading) -> None:
-    """What does not fit together."""
-    rows = reading.rows(FINDINGS)
-    if rows.is_empty():
-        st.subheader("What else does not fit?")
-        st.markdown("Nothing was found in this period.")
-        return
-    meaning = Column("meaning_text", Kind.TEXT, "What the finding means.")
-    of = pl.col("of_gpu_count").cast(pl.String)
-    gpus = pl.col("gpu_count").cast(pl.String) + pl.when(of.is_null()).then(
-        pl.lit("")
-    ).otherwise(pl.lit(" of ") + of)  # fmt: skip
-    rows = rows.with_columns(
-        meaning_text=pl.col("finding_name").replace_strict(FOUND, default=""), gpus_text=gpus
-    )
-    names = ("workload_name", "team_name", "gpus_text", "gpu_seconds", "finding_cost",
-             "evidence_text", "begin_at", "end_at", "pod_name", "node_name",
-             "gpu_uuids_text")  # fmt: skip
-    given = {c.name: c for c in GPU_FINDINGS.columns} | {"gpus_text": COLUMNS[2]}
-    show(
-        rows,
-        [meaning, *(given[name] for name in names)],
-        name=reading.file("findings"),
-        key="findings",
-        title="What else does not fit?",
-        caption=f"Held against measured, {reading.period}; one row a day, the dearest first.",
-        currency=reading.currency,
-        labels={**labels(reading), "meaning_text": "finding", "begin_at": "from", "end_at": "to"},
-        shown=rows.with_columns(pl.col("team_name").replace("__unallocated__", "nobody")),
-    )
 
 
 def page() -> None:
@@ -307,15 +208,20 @@ def page() -> None:
     if workload:
         found, past = (rows.filter(workload_key_uid=workload) for rows in (found, past))
         both = pl.concat([found, past])
-        name = both["workload_name"][0] if both.height else None
+        name = next(iter(both["workload_name"]), None)
         workload_bar(
             f"Only the workload {name}" if name else "That workload has none in this period.",
             ("What it held and used", link("used", ("workload", workload))),
         )
     rows = narrowed(found, kind, causes, least)
     pods = by_pod(rows)
-    cards(reading, rows, pods)
-    if pods.is_empty():
+    is_known = cards(reading, rows, pods, found.height)
+    if not is_known:
+        st.markdown(
+            "**Whether a GPU is idle is not known**: nothing measured the held GPUs in the last "
+            "hour. *What are we blind to?* says what is missing."
+        )
+    elif pods.is_empty():
         shorter = found.height
         st.markdown(
             "No GPU is idle or stalled with these filters, as of the time above."
