@@ -170,7 +170,8 @@ def ratio_lines(
     `lines` and `coverage` name columns, how they are called and, of lines, their colour.
     """
     figure = go.Figure()
-    at = rows["begin_at"].dt.convert_time_zone(reading.zone).dt.replace_time_zone(None).to_list()
+    rows = gapless(rows, reading.zone)
+    at = rows["begin_at"].dt.replace_time_zone(None).to_list()
     column, name = coverage
     band = [None if v is None else 100 * v for v in rows[column]]
     figure.add_scatter(
@@ -207,6 +208,23 @@ def ratio_lines(
     )
     figure.update_layout(hovermode="x unified", legend_traceorder="reversed")
     draw(figure, key, 300, alt)
+
+
+def gapless(rows: pl.DataFrame, zone: str) -> pl.DataFrame:
+    """The rows in the zone's time, with an empty one for each hour or day that has none."""
+    local = rows.with_columns(pl.col("begin_at").dt.convert_time_zone(zone))
+    if local.is_empty():
+        return local
+    at = local["begin_at"]
+    is_daily = (at.dt.hour() == 0).all()
+    whole = pl.datetime_range(
+        local.select(pl.col("begin_at").min()).item(),
+        local.select(pl.col("begin_at").max()).item(),
+        "1d" if is_daily else "1h",
+        time_zone=zone,
+        eager=True,
+    )
+    return pl.DataFrame({"begin_at": whole.cast(at.dtype)}).join(local, on="begin_at", how="left")
 
 
 MARKED = 40  # points up to which each is marked, so that one between two gaps is seen

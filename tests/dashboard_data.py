@@ -248,7 +248,9 @@ def tables(days: int = 120, *, is_measured: bool = True) -> dict[str, pl.DataFra
         con.execute(f"insert into mart.{name} by name {QUERIES[f'mart.{name}']}")
     if is_measured:
         dashboard_gpus.fill_marts(con, min(days, GPU_DAYS), KNOWN_UNTIL, FLEET)
-    return {name: CATALOG[name].conform(con.sql(f"from {name}").pl()) for name in MARTS}
+    found = {name: CATALOG[name].conform(con.sql(f"from {name}").pl()) for name in MARTS}
+    first = pl.lit(LAST - timedelta(days=days - 1))
+    return {name: frame.filter(pl.col("day_on") >= first) for name, frame in found.items()}
 
 
 def publish(home: Home, days: int = 120, *, is_measured: bool = True) -> None:

@@ -74,7 +74,8 @@ TOLD = (
          "no_requests", "network 2 kB/s received", read=(0.0, 0.0, 38_000.0, 62.0, 61.0)),
     Told("idle", '=HYPERLINK("http://evil.example","pay")', HOSTILE, "-2+3", "h100-04", (5,), 1, 2,
          "work_ended", f"{HOSTILE} exited 0", contact="=cmd|' /C calc'!A0"),
-    Told("idle", "robotics", "grasp-3", "grasp-3-0", "h100-06", (7,), 1, 40 / 60, "unknown", "none"),
+    Told("idle", "robotics", "grasp-3", "grasp-3-0", "h100-06", (7,), 1, 40 / 60, "unknown",
+         "nothing tells"),
     Told("idle", "recommendations", "embed-9", "embed-9-0", "l40s-02", (0, 1), 2, 12,
          "waiting_for_input", "file reads 180 MB/s, CPU at its limit", cluster="beta",
          read=(0.0, 0.0, 12_000.0, 40.0, 38.0)),
@@ -86,8 +87,8 @@ TOLD = (
          read=(1.0, None, 30_000.0, 121.0, 115.0)),
     Told("idle", "vision", "sweep-16", "sweep-16-0", "h100-01", ALL, 8, 120, "work_ended",
          "its main process sleeps", until=110.5),
-    Told("idle", "speech", "asr-small", "asr-small-0", "a100-02", (1, 2), 2, 75, "waiting_for_input",
-         "file reads 200 MB/s", until=71),
+    Told("idle", "speech", "asr-small", "asr-small-0", "a100-02", (1, 2), 2, 75,
+         "waiting_for_input", "file reads 200 MB/s", until=71),
 )  # fmt: skip
 """Ten that are open at the end, of which one is under an hour old and two are stalled."""
 
@@ -170,7 +171,8 @@ states as (
         case when is_free then 0 else known_seconds end as held_seconds,
         held_seconds - unobserved_seconds - idle_seconds - stalled_seconds as active_seconds,
         case
-            when node_name in (blind, no_sm) or (node_name = silent and hour_at >= silent_at) then null
+            when node_name in (blind, no_sm) then null
+            when node_name = silent and hour_at >= silent_at then null
             when episode_name = 'stalled' then 0.15
             else active_seconds / 3600 * (35 + block % 45) / 100
         end as sm_ratio,

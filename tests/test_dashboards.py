@@ -9,7 +9,6 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from streamlit.testing.v1 import AppTest
 
 from dashboards import figures, serve, tables
 from dashboards.waiting import CURVE, Slice
@@ -19,9 +18,9 @@ from lake.read import Door
 from models.states import HELD_STATES, RESERVED, WASTE_STATES
 from tests import dashboard_data
 from tests.dashboard_data import BROKEN, HOSTILE_JOB, HOSTILE_TEAM, LAST, published_home
+from tests.dashboard_page import opened, shown, words
 
-APP = Path(__file__).parents[1] / "dashboards" / "app.py"
-PAGES = ("where", "who", "waits")
+PAGES = ("where", "who", "waits", "used", "idle", "health", "blind")
 FIRST_OF_30 = LAST - timedelta(days=29)
 
 
@@ -29,28 +28,6 @@ FIRST_OF_30 = LAST - timedelta(days=29)
 def _main_module(monkeypatch) -> None:
     """AppTest puts the page in the place of `__main__`, which a spawned process would then run."""
     monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
-
-
-def opened(monkeypatch, home: Path, page: str = "where", **query: str | list[str]) -> AppTest:
-    """A page, drawn for a lake and a URL."""
-    monkeypatch.setenv("GPULEDGER_HOME", str(home))
-    app = AppTest.from_file(str(APP), default_timeout=60)
-    for name, value in query.items():
-        app.query_params[name] = value
-    app.run()
-    if page != "where":
-        app.switch_page(f"views/{page}.py").run()
-    assert not app.exception, app.exception
-    return app
-
-
-def shown(app: AppTest) -> dict[str, str]:
-    return {metric.label: metric.value for metric in app.metric}
-
-
-def words(app: AppTest) -> str:
-    kinds = (app.title, app.subheader, app.markdown, app.caption, app.text, app.code)
-    return "\n".join(str(element.value) for kind in kinds for element in kind)
 
 
 def asked(query: str) -> pl.DataFrame:

@@ -9,8 +9,8 @@ from tests.sql_case import Case
 
 def test_a_stretch_that_could_not_be_read_keeps_its_length_and_its_reason():
     case = Case()
-    case.add(raw_metrics.METRIC_COVERAGE, source_ref="p", family_name="dcgm", begin_at=0, end_at=3600,
-             read_name="missing", reason_text="503", try_count=4)  # fmt: skip
+    case.add(raw_metrics.METRIC_COVERAGE, source_ref="p", family_name="dcgm", begin_at=0,
+             end_at=3600, read_name="missing", reason_text="503", try_count=4)  # fmt: skip
     assert case.ask(
         "select read_name, stretch_seconds, reason_text, try_count from mart.metric_reads"
     ) == [("missing", 3600, "503", 4)]

@@ -221,6 +221,8 @@ def page() -> None:
             "**Whether a GPU is idle is not known**: nothing measured the held GPUs in the last "
             "hour. *What are we blind to?* says what is missing."
         )
+        if past.is_empty():
+            return
     elif pods.is_empty():
         shorter = found.height
         st.markdown(
