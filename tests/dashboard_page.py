@@ -3,9 +3,13 @@
 What it must show is said in the tests.
 """
 
+from functools import cache
 from pathlib import Path
 
+import pytest
 from streamlit.testing.v1 import AppTest
+
+from tests.dashboard_data import published_home
 
 APP = Path(__file__).parents[1] / "dashboards" / "app.py"
 
@@ -21,6 +25,14 @@ def opened(monkeypatch, home: Path, page: str = "where", **query: str | list[str
         app.switch_page(f"views/{page}.py").run()
     assert not app.exception, app.exception
     return app
+
+
+@cache
+def usual(page: str, **query: str | tuple[str, ...]) -> AppTest:
+    """A page of the made-up fleet, drawn once: for tests that only look at it."""
+    told = {name: list(v) if isinstance(v, tuple) else v for name, v in query.items()}
+    with pytest.MonkeyPatch.context() as patch:
+        return opened(patch, published_home(), page, **told)
 
 
 def shown(app: AppTest) -> dict[str, str]:

@@ -56,7 +56,7 @@ def test_a_live_cluster_that_fell_silent_turns_as_of_amber(
     until = datetime.now(UTC).replace(microsecond=0) - timedelta(hours=silent_hours)
     monkeypatch.setattr(dashboard_data, "KNOWN_UNTIL", until)
     monkeypatch.setattr(dashboard_data, "LAST", until.date())
-    dashboard_data.publish(Home(tmp_path), 2)
+    dashboard_data.publish(Home(tmp_path), 2, is_measured=False)
     said = words(opened(monkeypatch, tmp_path, "waits"))
     assert f":{colour}-badge[As of {until:%Y-%m-%d %H:%M} UTC]" in said
     assert "2 of 7 days published" in said, "in a lake's first month a week is what is shown"
