@@ -131,12 +131,14 @@ def of_pod(
     namespace: str,
     name: str,
     uid: str,
+    above: tuple[Owner, ...] = (),
 ) -> Workload:
-    """The workload of a pod; a bare pod is its own."""
+    """The workload of a pod; a bare pod is its own. `above` are owners that the source tells."""
     owner = controlling(meta)
     group = group_of(labels, annotations)
-    owners: list[Owner] = [owner] if owner else []
-    owners += _above(owner, labels, group)
+    owners: list[Owner] = [owner, *above] if owner else []
+    known = {each[:2] for each in owners}
+    owners += [each for each in _above(owner, labels, group) if each[:2] not in known]
     shared = labels.get("kueue.x-k8s.io/pod-group-name") or group
     # `podgroup-<uid>` is what Volcano makes for each pod by itself.
     if not owners and shared and not shared.startswith("podgroup-"):

@@ -112,7 +112,7 @@ def pod_row(version: Version, settings: Settings, note: Note) -> Row:
     cpu = asked.pop("cpu", 0)
     if parts(spec.get("resourceClaims")):
         note("resource_claims", f"{namespace}/{name}")
-    workload = of_pod(meta, labels, annotations, namespace, name, uid)
+    workload = of_pod(meta, labels, annotations, namespace, name, uid, version.above)
     gang_name, gang_size, gang_source = gang_of(workload, labels, annotations)
     runs = runs_of(spec, status, conditions, askers, version.observed)
     node_name = text(spec.get("nodeName"))

@@ -3,7 +3,7 @@
 What a kind of source looks like belongs to its own module.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from pathlib import Path
@@ -56,6 +56,8 @@ class Settings:
     submitted_keys: tuple[str, ...] = ()
     capacity_type_keys: tuple[str, ...] = tuple(Labels().capacity_type)
     workload_classes: tuple[WorkloadClass, ...] = ()
+    label_keys: tuple[str, ...] = ()
+    """Keys of labels that rules and prices name, for sources that spell them otherwise."""
     observed_at: datetime | None = None
     """When lists were read; None: the newest time found in them."""
     mapping: Path | None = None
@@ -73,7 +75,15 @@ def settings(config: Config, cluster: str) -> Settings:
         submitted_keys=tuple(config.annotations.submitted_at),
         capacity_type_keys=tuple(config.labels.capacity_type),
         workload_classes=tuple(config.workload_classes),
+        label_keys=tuple(_label_keys(config)),
     )
+
+
+def _label_keys(config: Config) -> Iterator[str]:
+    for rule in config.team_rules:
+        yield from (*(rule.pod_label or {}), *(rule.namespace_label or {}))
+    for price in config.prices:
+        yield from price.node_label or {}
 
 
 class Version(NamedTuple):
@@ -85,6 +95,8 @@ class Version(NamedTuple):
     change: str
     ref: str
     object: dict[str, Any]
+    above: tuple[tuple[str, str, str | None], ...] = ()
+    """Owners above the controlling one (kind, name, uid), where the source tells them beside it."""
 
     def columns(self, settings: Settings) -> dict[str, Any]:
         """The columns that every table of versions begins with."""

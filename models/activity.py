@@ -28,6 +28,9 @@ REASONS: dict[str, str] = {
     "a few per cent, work from a tenth on.",
     "episode_least_seconds": "Half an hour is longer than any pause that a run plans.",
     "episode_most_active_ratio": "A heartbeat of seconds does not make an idle GPU a used one.",
+    "input_least_throttled_ratio": "Throttled in a quarter of its periods a program is short of "
+    "CPU.",
+    "input_least_bytes_per_second": "50 MB/s are read by who feeds a GPU, not by housekeeping.",
     "notice_seconds": "An hour: nobody is told of what ends by itself.",
 }
 """Why each default is what it is."""
@@ -50,6 +53,8 @@ class ActivityRule(Part):
     stalled_most_power_ratio: float | None = Field(default=None, ge=0, le=1)
     episode_least_seconds: int | None = Field(default=None, ge=0)
     episode_most_active_ratio: float | None = Field(default=None, ge=0, le=1)
+    input_least_throttled_ratio: float | None = Field(default=None, ge=0, le=1)
+    input_least_bytes_per_second: float | None = Field(default=None, ge=0)
     notice_seconds: int | None = Field(default=None, ge=0)
 
 
@@ -64,6 +69,8 @@ DEFAULTS: dict[str, int | float] = {
     "stalled_most_power_ratio": 0.1,
     "episode_least_seconds": 1800,
     "episode_most_active_ratio": 0.01,
+    "input_least_throttled_ratio": 0.25,
+    "input_least_bytes_per_second": 50e6,
     "notice_seconds": 3600,
 }
 

@@ -3,10 +3,11 @@
 A device is a physical GPU, or one GPU instance (MIG) of it. Holds and the ledger are in core_time.
 """
 
-from models.activity import ACTIVITIES
-from models.core_columns import BEGIN, CAUSE, END, HOLD, MODEL, NODE, SPAN
+from models.activity import ACTIVITIES, ACTIVITY_RULES
+from models.core_columns import ATTEMPT, BEGIN, CAUSE, END, HOLD, MODEL, NODE, SPAN
 from models.states import CLASSES, STATES
 from models.table import CLUSTER, DAY, Column, Kind, Table
+from models.xids import KINDS
 
 UUID = Column("gpu_uuid", Kind.TEXT, "The physical GPU; of an instance, the GPU it is part of.")
 INSTANCE = Column("instance_number", Kind.COUNT, "GPU instance (MIG); -1: the whole GPU.")
@@ -53,6 +54,14 @@ GPUS = Table(
     ranges=(("first_sampled_at", "last_sampled_at"),),
 )
 
+GPU_RULES = Table(
+    name="core.gpu_rules",
+    doc="The thresholds that hold for each GPU model and class of work: of several rules the best "
+    "fitting.",
+    grain=("cluster_name", "day_on", "gpu_model_name", "workload_class"),
+    columns=(CLUSTER, DAY, *ACTIVITY_RULES.columns),
+)
+
 HOLD_PARTS = Table(
     name="core.hold_parts",
     doc="Each hold cut into its devices: which part of its share lies on which device.",
@@ -72,8 +81,9 @@ HOLD_PARTS = Table(
             "basis_name",
             Kind.TEXT,
             "How the device is known: scheduler (it names it), label (the exporter names the pod), "
-            "whole_node (nobody else holds any of the node), none.",
-            choices=("scheduler", "label", "whole_node", "none"),
+            "whole_node (nobody else holds any of the node), remaining (others hold all others), "
+            "none.",
+            choices=("scheduler", "label", "whole_node", "remaining", "none"),
         ),
         Column("label_sample_count", Kind.COUNT, "Samples whose labels say so.", minimum=0),
     ),
@@ -116,8 +126,14 @@ GPU_OWNERS = Table(
         INSTANCE,
         BEGIN,
         END,
-        Column("hold_id", Kind.TEXT, "The hold bound last; null: none is known.", nullable=True),
-        Column("workload_class", Kind.TEXT, "Class of its work.", nullable=True, choices=CLASSES),
+        Column("hold_id", Kind.TEXT, "The one hold; null: none, or several.", nullable=True),
+        Column(
+            "workload_class",
+            Kind.TEXT,
+            "Class of the one bound last.",
+            nullable=True,
+            choices=CLASSES,
+        ),
         Column("hold_count", Kind.COUNT, "Holds that are known to have it.", minimum=0),
         Column("is_broken", Kind.FLAG, "See gpu_faults."),
     ),
@@ -158,7 +174,7 @@ GPU_STRETCHES = Table(
             "Whether memory is in use; where it is not told, as power says.",
             choices=STATES["idle"],
         ),
-        Column("hold_id", Kind.TEXT, "The hold that lies on it.", nullable=True),
+        Column("hold_id", Kind.TEXT, "The one hold that lies on it.", nullable=True),
         Column("idle_least_seconds", Kind.COUNT, "The rule's, for its holder.", minimum=0),
         Column("stalled_least_seconds", Kind.COUNT, "The rule's, for its holder.", minimum=0),
         *EVIDENCE,
@@ -185,8 +201,7 @@ GPU_STATES = Table(
             choices=ACTIVITIES,
         ),
         CAUSE,
-        Column("hold_id", Kind.TEXT, "The hold that lies on it; null: none known.", nullable=True),
-        Column("worked_at", Kind.INSTANT, "Begin of its first sample at work.", nullable=True),
+        Column("hold_id", Kind.TEXT, "The one hold that lies on it.", nullable=True),
         Column("quiet_since_at", Kind.INSTANT, "Idle: since when, today.", nullable=True),
         *EVIDENCE,
         Column("is_certain", Kind.FLAG, "Stalled: with PROF evidence; else suspected."),
@@ -212,6 +227,56 @@ GPU_EPISODES = Table(
         Column("is_certain", Kind.FLAG, "Stalled: with PROF evidence; else suspected."),
     ),
     ranges=SPAN,
+)
+
+GPU_ERRORS = Table(
+    name="core.gpu_errors",
+    doc="Each XID that a GPU was seen to report: a lower bound, for a repeat is not seen.",
+    grain=("cluster_name", "day_on", "node_uid", "gpu_uuid", "seen_at"),
+    columns=(
+        CLUSTER,
+        DAY,
+        NODE,
+        UUID,
+        MODEL,
+        Column("seen_at", Kind.INSTANT, "First sample with it."),
+        Column("xid_number", Kind.COUNT, "The code.", minimum=1),
+        Column("kind_name", Kind.TEXT, "Its sort; cleanup is noise.", choices=KINDS),
+        Column("meaning_text", Kind.TEXT, "What it means."),
+        Column(
+            "is_first_sample", Kind.FLAG, "It stood when we first looked: since when is not known."
+        ),
+    ),
+)
+
+EPISODE_EVIDENCE = Table(
+    name="core.episode_evidence",
+    doc="What is known beside an episode's own readings: its pod's CPU, files, network, faults, "
+    "peers.",
+    grain=("cluster_name", "day_on", "episode_name", "hold_id", "part_number", "begin_at"),
+    columns=(
+        CLUSTER,
+        DAY,
+        *(GPU_EPISODES.column(n) for n in ("episode_name", "hold_id", "part_number", "begin_at")),
+        ATTEMPT,
+        Column("cpu_count", Kind.RATIO, "CPU cores used, mean.", nullable=True),
+        Column("throttled_ratio", Kind.RATIO, "Periods throttled at the CPU limit.", nullable=True),
+        Column("file_read_bytes_per_second", Kind.RATIO, "Read from files.", nullable=True),
+        Column("network_received_bytes_per_second", Kind.RATIO, "Received.", nullable=True),
+        Column("network_sent_bytes_per_second", Kind.RATIO, "Sent.", nullable=True),
+        Column("last_active_at", Kind.INSTANT, "Last active before, that day.", nullable=True),
+        Column(
+            "is_unworked",
+            Kind.FLAG,
+            "The hold began that day and has not worked for two minutes before it.",
+        ),
+        Column("xid_number", Kind.COUNT, "XID of a GPU of the pod as it began.", nullable=True),
+        Column("is_faulty", Kind.FLAG, "A GPU of the pod was broken meanwhile."),
+        Column("peer_count", Kind.COUNT, "Other pods of the attempt meanwhile.", minimum=0),
+        Column("late_peer_count", Kind.COUNT, "Of them starting or waiting.", minimum=0),
+        Column("active_peer_count", Kind.COUNT, "Of them active.", minimum=0),
+        Column("active_sibling_count", Kind.COUNT, "Other GPUs of the pod active.", minimum=0),
+    ),
 )
 
 OVERLAYS = Table(
@@ -240,11 +305,14 @@ OVERLAYS = Table(
 
 TABLES = (
     GPUS,
+    GPU_RULES,
     HOLD_PARTS,
     GPU_FAULTS,
     GPU_OWNERS,
     GPU_STRETCHES,
     GPU_STATES,
     GPU_EPISODES,
+    GPU_ERRORS,
+    EPISODE_EVIDENCE,
     OVERLAYS,
 )

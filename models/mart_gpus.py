@@ -164,6 +164,7 @@ GPU_EPISODES = Table(
         GPU_SECONDS,
         Column("unpriced_gpu_seconds", Kind.DECIMAL, "Of them without a price.", minimum=0),
         money("episode", "Cost of the GPU-seconds in the state."),
+        Column("least_seconds", Kind.COUNT, "Shorter ones are no episode.", minimum=0),
     ),
     ranges=SPAN,
 )

@@ -323,8 +323,12 @@ TABLES = (
 )
 
 NOTICES = (
+    "conflicting_reading",
+    "conflicting_sample",
     "duplicate_line",
+    "duplicate_sample",
     "bad_submission_time",
+    "metric_missing",
     "other_file",
     "resource_claims",
     "unknown_column",

@@ -155,6 +155,8 @@ def _pod(pod: Pod, version: PodVersion, number: int) -> Facts:
     put("kube_pod_created", pod.created // SECOND)
     for phase in PHASES:
         put("kube_pod_status_phase", int(version.phase == phase), phase=phase)
+    if version.reason:
+        put("kube_pod_status_reason", 1, reason=version.reason)
     for name, value in (
         ("start_time", version.acknowledged),
         ("status_scheduled_time", version.bound // SECOND if version.bound else None),

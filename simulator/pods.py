@@ -154,6 +154,7 @@ class PodVersion(NamedTuple):
     """One version of a pod, as kube-state-metrics reads it."""
 
     phase: str
+    reason: str
     node_name: str
     bound: int | None  # microseconds
     acknowledged: int | None
@@ -215,6 +216,7 @@ class Pod:
         """What the API server says of it now, as far as metrics repeat it."""
         return PodVersion(
             self.phase,
+            self.reason,
             self.node_name,
             self.bound if self.has_condition else None,
             self.acknowledged,

@@ -18,6 +18,8 @@ from simulator.world import World
 LOST = Phase("lost", has_context=False)
 OVERHEAD_MIB = 430
 """What a context takes before anything is put into it."""
+RESERVED_MIB = 1200
+"""What no pod can take."""
 
 
 @dataclass(eq=False)
@@ -57,7 +59,7 @@ def tracks(world: World, cards: list[GpuCard], plays: list[Play]) -> tuple[list[
 
 
 def _mib(device: Device, segment: Segment) -> float:
-    used = segment.memory * (device.memory_mib - 1200)
+    used = segment.memory * (device.memory_mib - RESERVED_MIB)
     return used + OVERHEAD_MIB if segment.phase.has_context else used
 
 
@@ -89,7 +91,7 @@ def _all(world: World, device: Device, parts: list[list[Segment]]) -> list[Segme
     begin, end = max(device.begin, world.begin // SECOND - 3600), device.end
     flat = sorted(s for segments in parts for s in segments if s.end > begin and s.begin < end)
     if device.replicas > 1:
-        flat = _overlaid(flat)
+        flat = _overlaid(flat, device.memory_mib - RESERVED_MIB)
     found: list[Segment] = []
     now = begin
     for segment in flat:
@@ -105,7 +107,8 @@ def _all(world: World, device: Device, parts: list[list[Segment]]) -> list[Segme
     return found
 
 
-def _overlaid(flat: list[Segment]) -> list[Segment]:
+def _overlaid(flat: list[Segment], most: float) -> list[Segment]:
+    """One track of several; together they take no more memory than there is."""
     cuts = sorted({t for s in flat for t in (s.begin, s.end)})
     found: list[Segment] = []
     going: list[Segment] = []
@@ -117,7 +120,8 @@ def _overlaid(flat: list[Segment]) -> list[Segment]:
             index += 1
         if going:
             lead = max(going, key=lambda s: (s.phase.sm, s.phase.has_context, s.phase.cpu))
-            found.append(Segment(begin, end, lead.phase, sum(s.memory for s in going)))
+            memory = min(most, sum(s.memory for s in going))
+            found.append(Segment(begin, end, lead.phase, memory))
     return found
 
 

@@ -234,6 +234,11 @@ def test_every_reading_that_is_none_is_in_the_truth_and_no_other(told, fleet):
     assert {r["reason"] for r in rows(fleet, "rejected")} == {"sentinel", "out_of_range"}
 
 
+def test_no_gpu_has_more_memory_in_use_than_it_has(told):
+    free = [s for series in told.values() for s in series if s.name.upper().endswith("_FB_FREE")]
+    assert len(free) > 40 and all(min(s.values) > 0 for s in free)
+
+
 def test_an_error_stays_until_another_and_a_windowed_count_falls(told, fleet):
     codes = Counter(row["kind"] for row in rows(fleet, "xids"))
     assert codes.keys() == {"fatal", "application", "cleanup"}

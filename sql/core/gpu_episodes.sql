@@ -91,21 +91,12 @@ pieces as (
             and h.node_uid = d.node_uid
             and p.gpu_uuid = d.gpu_uuid
             and p.instance_number = d.instance_number
-    inner join raw.activity_rules as a
+    inner join core.gpu_rules as a
         on
-            a.gpu_model_name in ('*', d.gpu_model_name)
-            and a.workload_class in ('*', h.workload_class)
-    qualify
-        row_number() over (
-            partition by
-                p.cluster_name,
-                p.day_on,
-                p.hold_id,
-                p.part_number,
-                g.begin_at,
-                r.region_number
-            order by a.gpu_model_name = '*', a.workload_class = '*'
-        ) = 1
+            d.cluster_name = a.cluster_name
+            and d.day_on = a.day_on
+            and d.gpu_model_name = a.gpu_model_name
+            and h.workload_class = a.workload_class
 ),
 
 -- Neighbours of one activity as one, whatever hour or memory cut them.

@@ -109,7 +109,13 @@ marked as (
         -- Three samples at work in a row: what is broken does not work.
         (is_active and lag(is_active) over gpu and lag(is_active, 2) over gpu)
         or coalesce(driver_version_text <> lag(driver_version_text) over gpu, false)
-        or coalesce(energy_joules < before_joules, false) as is_mended
+        or coalesce(energy_joules < before_joules, false)
+        -- What is off the bus is not read: that it is read again after a silence mends it.
+        or coalesce(
+            lag(xid_number) over gpu = 79
+            and end_at > before_at + to_seconds(2 * greatest(sample_seconds, 30)),
+            false
+        ) as is_mended
     from told
     window gpu as (partition by cluster_name, day_on, node_uid, gpu_uuid order by sampled_at)
 ),
@@ -134,7 +140,7 @@ by_xid as (
         o.node_uid,
         o.gpu_uuid,
         o.begin_at,
-        min(m.before_at) as end_at,
+        min(greatest(m.before_at, m.end_at - to_seconds(ceil(m.sample_seconds)::bigint))) as end_at,
         any_value(o.xid_number) as xid_number
     from onsets as o
     left join marked as m

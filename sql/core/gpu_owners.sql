@@ -1,6 +1,6 @@
 -- core.gpu_owners: Who had each device, from when to when, and when it was broken: the known window, tiled.
 --
--- Where several share a device the hold bound last stands for them.
+-- Where several share a device, nobody's it is: what it does is then not one hold's doing.
 with
 devices as (
     select
@@ -102,7 +102,7 @@ select
     t.instance_number,
     t.begin_at,
     t.end_at,
-    arg_max(s.hold_id, (s.bound_at, s.hold_id)) as hold_id,
+    case when count(distinct s.hold_id) = 1 then any_value(s.hold_id) end as hold_id,
     arg_max(s.workload_class, (s.bound_at, s.hold_id)) as workload_class,
     count(distinct s.hold_id) as hold_count,
     bool_or(f.gpu_uuid is not null) as is_broken

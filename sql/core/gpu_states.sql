@@ -104,7 +104,6 @@ select
     any_value(activity_name) as activity_name,
     any_value(cause_name) as cause_name,
     any_value(hold_id) as hold_id,
-    min(begin_at) filter (where kind_name in ('active', 'stalled', 'suspected')) as worked_at,
     case when any_value(activity_name) = 'idle' then min(run_begin_at) end as quiet_since_at,
     sum(sample_count)::bigint as sample_count,
     sum(sm_seconds)::bigint as sm_seconds,

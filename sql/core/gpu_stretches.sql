@@ -23,28 +23,6 @@ devices as (
         on g.gpu_model_name = m.gpu_model_name
 ),
 
--- The rule that fits best, for each device and class of work.
-rules as (
-    select
-        d.device_number,
-        c.workload_class,
-        r.*
-    from devices as d
-    cross join (
-        select distinct coalesce(workload_class, '*') as workload_class
-        from core.gpu_owners
-    ) as c
-    inner join raw.activity_rules as r
-        on
-            r.gpu_model_name in ('*', d.gpu_model_name)
-            and r.workload_class in ('*', c.workload_class)
-    qualify
-        row_number() over (
-            partition by d.device_number, c.workload_class
-            order by r.gpu_model_name = '*', r.workload_class = '*'
-        ) = 1
-),
-
 owners as (
     select
         row_number() over (order by d.device_number, o.begin_at)::integer as owner_number,
@@ -86,8 +64,12 @@ limits as (
     from owners as o
     inner join devices as d
         on o.device_number = d.device_number
-    inner join rules as r
-        on o.device_number = r.device_number and o.workload_class = r.workload_class
+    inner join core.gpu_rules as r
+        on
+            d.cluster_name = r.cluster_name
+            and d.day_on = r.day_on
+            and d.gpu_model_name = r.gpu_model_name
+            and o.workload_class = r.workload_class
 ),
 
 samples as (

@@ -120,7 +120,94 @@ whole as (
         )
 ),
 
+known as (
+    select
+        cluster_name,
+        day_on,
+        hold_id,
+        gpu_uuid,
+        instance_number
+    from chosen
+    union all by name
+    select
+        cluster_name,
+        day_on,
+        hold_id,
+        gpu_uuid,
+        instance_number
+    from whole
+),
+
+-- Where each other hold's devices are known, what is left is the one's that has none.
+lost as (
+    select h.*
+    from holds as h
+    inner join nodes as n
+        on h.cluster_name = n.cluster_name and h.day_on = n.day_on and h.node_uid = n.node_uid
+    anti join known as k
+        on h.cluster_name = k.cluster_name and h.day_on = k.day_on and h.hold_id = k.hold_id
+    where n.is_whole and h.device_uuid is null and not h.is_fraction and not h.is_milli
+),
+
+alone as (
+    select l.*
+    from lost as l
+    where
+        not exists (
+            select 1
+            from lost as o
+            where
+                o.cluster_name = l.cluster_name
+                and o.day_on = l.day_on
+                and o.node_uid = l.node_uid
+                and o.hold_id <> l.hold_id
+                and o.begin_at < l.end_at
+                and o.end_at > l.begin_at
+        )
+),
+
+remaining as (
+    select
+        a.cluster_name,
+        a.day_on,
+        a.hold_id,
+        g.gpu_uuid,
+        g.instance_number,
+        g.gpu_number
+    from alone as a
+    inner join core.gpus as g
+        on a.cluster_name = g.cluster_name and a.day_on = g.day_on and a.node_uid = g.node_uid
+    where
+        not exists (
+            select 1
+            from known as k
+            inner join holds as o
+                on k.cluster_name = o.cluster_name and k.day_on = o.day_on and k.hold_id = o.hold_id
+            where
+                k.cluster_name = a.cluster_name
+                and k.day_on = a.day_on
+                and k.gpu_uuid = g.gpu_uuid
+                and o.node_uid = a.node_uid
+                and o.begin_at < a.end_at
+                and o.end_at > a.begin_at
+        )
+    qualify
+        count(*) over (partition by a.cluster_name, a.day_on, a.hold_id)
+        = any_value(a.request_count) over (partition by a.cluster_name, a.day_on, a.hold_id)
+),
+
 devices as (
+    select
+        cluster_name,
+        day_on,
+        hold_id,
+        gpu_uuid,
+        instance_number,
+        gpu_number,
+        'remaining' as basis_name,
+        0::bigint as label_sample_count
+    from remaining
+    union all by name
     select
         cluster_name,
         day_on,
@@ -196,7 +283,7 @@ dealt as (
             else part_number
         end as last_unit_count,
         request_count as hold_unit_count,
-        is_fraction as is_shared,
+        is_fraction and instance_number = -1 as is_shared,
         basis_name,
         label_sample_count
     from numbered
@@ -228,7 +315,7 @@ select
     coalesce(d.unit_count, 0)::bigint as first_unit_count,
     h.request_count as last_unit_count,
     h.request_count as hold_unit_count,
-    h.is_fraction as is_shared,
+    h.is_fraction and m.node_uid is null as is_shared,
     'none' as basis_name,
     0::bigint as label_sample_count
 from holds as h
@@ -243,4 +330,13 @@ left join (
     group by cluster_name, day_on, hold_id
 ) as d
     on h.cluster_name = d.cluster_name and h.day_on = d.day_on and h.hold_id = d.hold_id
+left join (
+    select distinct
+        cluster_name,
+        day_on,
+        node_uid
+    from core.gpus
+    where instance_number >= 0
+) as m
+    on h.cluster_name = m.cluster_name and h.day_on = m.day_on and h.node_uid = m.node_uid
 where coalesce(d.unit_count, 0) < h.request_count

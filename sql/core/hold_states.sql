@@ -32,20 +32,18 @@ parts as (
             and p.instance_number = d.instance_number
 ),
 
--- Of a GPU in use nothing tells who uses it, where several may; that it is idle holds for all.
-sharers as (
+-- Holds of which it is not known on which device of the node they lie.
+strays as (
     select
-        p.cluster_name,
-        p.day_on,
-        p.hold_id,
+        h.cluster_name,
+        h.day_on,
         h.node_uid,
-        p.gpu_uuid,
         h.begin_at,
         h.end_at
     from core.hold_parts as p
     inner join core.holds as h
         on p.cluster_name = h.cluster_name and p.day_on = h.day_on and p.hold_id = h.hold_id
-    where p.is_shared
+    where p.is_shared and p.gpu_uuid is null
 ),
 
 measured as (
@@ -55,7 +53,7 @@ measured as (
         p.hold_id,
         p.node_uid,
         p.part_number,
-        p.gpu_uuid,
+        (p.is_shared and (g.hold_id is null or g.hold_id <> p.hold_id)) as is_together,
         p.is_shared,
         p.state_name,
         p.cause_name,
@@ -76,50 +74,41 @@ measured as (
     where p.is_measured
 ),
 
+-- Of a GPU at work nothing tells who works, where several may; that it is idle holds for all.
 crowded as (
-    select distinct
-        m.cluster_name,
-        m.day_on,
-        m.hold_id,
-        m.part_number,
-        m.begin_at
+    select
+        *,
+        is_together or (
+            is_shared and exists (
+                select 1
+                from strays as s
+                where
+                    s.cluster_name = m.cluster_name
+                    and s.day_on = m.day_on
+                    and s.node_uid = m.node_uid
+                    and s.begin_at < m.end_at
+                    and s.end_at > m.begin_at
+            )
+        ) as is_crowded
     from measured as m
-    inner join sharers as s
-        on
-            m.cluster_name = s.cluster_name
-            and m.day_on = s.day_on
-            and m.node_uid = s.node_uid
-            and m.hold_id <> s.hold_id
-            and (s.gpu_uuid is null or m.gpu_uuid = s.gpu_uuid)
-            and m.begin_at < s.end_at
-            and m.end_at > s.begin_at
-    where m.is_shared and m.activity_name in ('active', 'stalled')
 ),
 
 answered as (
     select
-        m.*,
+        *,
         case
-            when m.activity_name = 'broken' then 'unavailable'
+            when activity_name = 'broken' then 'unavailable'
             when
-                m.state_name = 'gang_wait'
-                and m.cause_name = 'member_lost'
-                and m.activity_name = 'active'
-                and c.hold_id is null
+                state_name = 'gang_wait'
+                and cause_name = 'member_lost'
+                and activity_name = 'active'
+                and not is_crowded
                 then 'active'
-            when m.state_name <> 'unobserved' then m.state_name
-            when c.hold_id is not null then 'unobserved'
-            else m.activity_name
-        end as found_name,
-        c.hold_id is not null as is_crowded
-    from measured as m
-    left join crowded as c
-        on
-            m.cluster_name = c.cluster_name
-            and m.day_on = c.day_on
-            and m.hold_id = c.hold_id
-            and m.part_number = c.part_number
-            and m.begin_at = c.begin_at
+            when state_name <> 'unobserved' then state_name
+            when is_crowded and activity_name <> 'idle' then 'unobserved'
+            else activity_name
+        end as found_name
+    from crowded
 ),
 
 tiles as (
@@ -148,7 +137,7 @@ tiles as (
             when found_name = 'active' or found_name = 'stalled' then 'none'
             when found_name = 'idle' then measured_cause_name
             when found_name <> 'unobserved' then cause_name
-            when is_crowded then 'no_series'
+            when is_crowded and activity_name <> 'unobserved' then 'no_series'
             when cause_name = 'node_not_ready' then 'node_not_ready'
             else measured_cause_name
         end as cause_name

@@ -2,27 +2,42 @@
 --
 -- The first that applies: terminating, starting, gang_wait, loading, unobserved.
 with
--- When a pod's own devices first worked; those that others use, too, do not tell.
+at_work as (
+    select
+        *,
+        kind_name in ('active', 'stalled', 'suspected') as is_work,
+        lag(kind_name in ('active', 'stalled', 'suspected')) over device_time as was_work
+    from core.gpu_stretches
+    window device_time as (
+        partition by cluster_name, day_on, node_uid, gpu_uuid, instance_number order by begin_at
+    )
+),
+
+-- When a pod first worked, as devices tell that it has alone. Where the one before it worked until
+-- then, two samples still tell of that one: a reading is as old as the exporter's own round.
 works as (
     select
         h.cluster_name,
         h.day_on,
         h.pod_uid,
-        min(g.worked_at) as first_worked_at
+        min(greatest(g.begin_at, o.first_started_at)) filter (
+            where
+            g.is_work
+            and (
+                g.begin_at >= o.first_started_at
+                or not coalesce(g.was_work, false)
+                or date_diff('second', o.first_started_at, g.end_at) * g.sample_count
+                > 2 * date_diff('second', g.begin_at, g.end_at)
+            )
+        ) as first_worked_at
     from core.hold_parts as p
     inner join core.holds as h
         on p.cluster_name = h.cluster_name and p.day_on = h.day_on and p.hold_id = h.hold_id
-    inner join core.gpu_states as g
-        on
-            p.cluster_name = g.cluster_name
-            and p.day_on = g.day_on
-            and h.node_uid = g.node_uid
-            and p.gpu_uuid = g.gpu_uuid
-            and p.instance_number = g.instance_number
-            and g.hold_id = p.hold_id
+    inner join at_work as g
+        on p.cluster_name = g.cluster_name and p.day_on = g.day_on and p.hold_id = g.hold_id
     inner join core.pods as o
         on h.cluster_name = o.cluster_name and h.day_on = o.day_on and h.pod_uid = o.pod_uid
-    where not p.is_shared and (g.worked_at is null or g.end_at > o.first_started_at)
+    where g.sample_count > 0 and g.end_at > o.first_started_at
     group by h.cluster_name, h.day_on, h.pod_uid
 ),
 

@@ -111,7 +111,7 @@ free as (
         t.unschedulable_micro_gpu,
         case when w.is_placed then t.remainder_micro_gpu else 0 end as remainder_micro_gpu,
         case
-            when c.coverage_name not in ('watched', 'table') then c.coverage_name
+            when c.coverage_name not in ('watched', 'sampled', 'table') then c.coverage_name
         end as unrecorded_cause_name,
         w.is_placed
     from totals as t

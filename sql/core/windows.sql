@@ -17,7 +17,7 @@ select
     bool_or(c.is_inventory_known or n.day_on is not null) as is_inventory_known,
     coalesce(
         sum(date_diff('second', date_trunc('second', c.begin_at), date_trunc('second', c.end_at)))
-        filter (where c.coverage_name in ('watched', 'table')),
+        filter (where c.coverage_name in ('watched', 'sampled', 'table')),
         0
     )::bigint as watched_seconds,
     date_diff(

@@ -66,7 +66,7 @@ pieces as (
             and o.instance_number = g.instance_number
             and o.begin_at < g.there_end_at
             and o.end_at > g.there_begin_at
-    where o.hold_id is not null
+    where o.hold_count > 0
 ),
 
 hours as (
