@@ -315,7 +315,7 @@ def pieces(t: Told, prices: dict, until: datetime) -> list[dict]:
                 "is_certain": t.certain, "utilisation_ratio": utilisation, "sm_ratio": sm,
                 "memory_used_mib": memory, "power_watts": power, "rest_watts": rest,
                 "likely_cause_name": t.cause, "evidence_text": t.evidence,
-                "gpu_seconds": Decimal(seconds),
+                "gpu_seconds": Decimal(seconds), "least_seconds": 1800,
                 "unpriced_gpu_seconds": Decimal(0 if price else seconds),
                 "episode_cost": Decimal(seconds * price // 3600) / 1_000_000 if price else None,
             })  # fmt: skip

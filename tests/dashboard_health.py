@@ -140,11 +140,11 @@ select
         when n.node_name = $no_sm and list_contains($prof, m.metric_name)
             then 'the exporter has no profiling metrics'
         when n.cluster_name = 'beta' and m.metric_name = 'xid_number' then 'not exported'
-        when n.node_name = $silent and y.day_on = $last then 'the exporter fell silent'
     end as reason_text,
     case
+        when n.node_name = $silent and y.day_on = $last
+            then expected_seconds - 8 * 3600 * $silent_hours
         when reason_text is null then expected_seconds
-        when reason_text like '%silent' then expected_seconds - 8 * 3600 * $silent_hours
         else 0
     end::bigint as told_seconds,
     case when told_seconds > 0 then y.begin_at end as first_told_at,

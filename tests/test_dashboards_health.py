@@ -80,7 +80,7 @@ def test_a_blind_spot_says_which_nodes_since_when_why_and_what_it_costs():
     found = {(row["quantity_text"], row["names_text"]): row for row in rows}
     silent, no_sm = found["exporter", "a100-04"], found["SM activity", "h100-08"]
     assert (silent["nodes_text"], silent["since_text"]) == ("1 of 12", "2026-11-29 09:00")
-    assert silent["reason_text"] == "the exporter fell silent"
+    assert silent["reason_text"] == "it fell silent"
     assert "idle cannot be told" in silent["evidence_text"]
     assert no_sm["evidence_text"].startswith("No utilisation ratio")
     assert no_sm["since_text"] == "before 2026-10-31"

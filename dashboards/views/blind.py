@@ -75,7 +75,11 @@ def blind_spots(reading: Reading, sight: pl.DataFrame) -> pl.DataFrame:
         pl.col("is_silent").is_null() | (pl.col("metric_name") == "any")
     )
     counts = sight.group_by("cluster_name").agg(all_count=pl.col("node_uid").n_unique())
-    groups = short.with_columns(since_text=since(reading)).group_by(
+    # A day of which it told a part has no reason of its own.
+    fell = pl.when("is_blind_now").then(pl.lit("it fell silent")).otherwise(pl.lit("gaps"))
+    groups = short.with_columns(
+        since_text=since(reading), reason_text=pl.coalesce("reason_text", fell)
+    ).group_by(
         "cluster_name", "metric_name", "since_text", "reason_text", maintain_order=True
     ).agg(
         node_count=pl.len(),

@@ -75,7 +75,8 @@ episodes as (
         arg_max(evidence_text, begin_at) as evidence_text,
         sum(gpu_seconds)::decimal(18, 6) as gpu_seconds,
         sum(unpriced_gpu_seconds)::decimal(18, 6) as unpriced_gpu_seconds,
-        sum(episode_cost)::decimal(18, 6) as episode_cost
+        sum(episode_cost)::decimal(18, 6) as episode_cost,
+        max(least_seconds) as least_seconds
     from numbered
     group by cluster_name, episode_name, hold_id, part_number, episode_number
 )
@@ -120,9 +121,10 @@ select
     gpu_seconds,
     unpriced_gpu_seconds,
     episode_cost,
+    least_seconds,
     (
         episode_cost::double * 86400 * gpu_seconds::double
         / nullif((gpu_seconds - unpriced_gpu_seconds)::double * idle_seconds, 0)
     )::decimal(18, 6) as per_day_cost
 from episodes
-where date_diff('second', since_at, until_at) >= 1800
+where date_diff('second', since_at, until_at) >= least_seconds
