@@ -19,6 +19,7 @@ MEANINGS = {
     "held": "Held / available.",
 }
 RATIOS = {"active": "active_ratio", "effective": "utilisation_ratio", "held": "allocation_ratio"}
+COVERAGES = {"active": "measured_ratio", "effective": "sm_known_ratio", "held": "measured_ratio"}
 SCALE = ((0.0, "#E8893A"), (0.3, "#F2CB8A"), (0.6, "#A3C4DA"), (1.0, "#23527F"))
 FREE, BLIND = "#FFFFFF", "#8A97A6"
 MOST_ROWS = 300
@@ -74,7 +75,9 @@ def heat_map(
     is_daily = all(at.hour == 0 for at in local)
     grid, texts = blank(shown, local, is_daily, ground)
     marks: dict[str, list[tuple[int, int]]] = {"free": [], "blind": []}
-    for name, at, share, kind in rows.select("row_name", "begin_at", "share", "kind").iter_rows():
+    for name, at, share, kind, coverage in rows.select(
+        "row_name", "begin_at", "share", "kind", COVERAGES[measure]
+    ).iter_rows():
         if name not in down:
             continue
         row, column = down[name], across[at]
@@ -82,6 +85,8 @@ def heat_map(
         said = {"free": "held by nobody", "blind": "not measured"}.get(
             kind, f"{percent(share)} {MEASURES[measure]}"
         )
+        if kind == "known" and measure != "held":
+            said += f", known of {percent(coverage)} of the held"
         more = (notes or {}).get((name, at), "")
         texts[row][column] = texts[row][column].removesuffix(ground) + said + more
         if kind != "known":

@@ -83,7 +83,9 @@ latest as (
 
 select
     sum(u.held_gpu_seconds)::double as held_gpu_seconds,
-    sum(u.unobserved_gpu_seconds)::double as unobserved_gpu_seconds
+    sum(u.unobserved_gpu_seconds)::double as unobserved_gpu_seconds,
+    sum(u.active_gpu_seconds + u.idle_gpu_seconds + u.stalled_gpu_seconds)::double
+        as running_gpu_seconds
 from mart.use_hours as u
 inner join latest as l on u.cluster_name = l.cluster_name and u.hour_at = l.hour_at
 where

@@ -129,6 +129,8 @@ select
     sum(known_seconds)::double as available_gpu_seconds,
     sum(held_seconds)::double as held_gpu_seconds,
     sum(active_seconds)::double as active_gpu_seconds,
+    sum(idle_seconds)::double as idle_gpu_seconds,
+    sum(stalled_seconds)::double as stalled_gpu_seconds,
     sum(unobserved_seconds)::double as unobserved_gpu_seconds,
     sum(held_seconds) filter (where sm_ratio is not null)::double as sm_observed_gpu_seconds,
     sum(held_seconds * sm_ratio)::double as effective_gpu_seconds,
@@ -149,7 +151,11 @@ UTILISATION = Column(
     "Effective / held, over the held time whose SM activity is known. Never GPU_UTIL.",
 )
 SM_KNOWN = Column("sm_known_ratio", Kind.RATIO, "Held time whose SM activity is known.")
-ACTIVE = Column("active_ratio", Kind.RATIO, "Active / held, over the held time that was measured.")
+ACTIVE = Column(
+    "active_ratio",
+    Kind.RATIO,
+    "Active / held, over the held time that was measured; none where nothing that ran was.",
+)
 MEASURED = Column("measured_ratio", Kind.RATIO, "Held time that was measured at all.")
 PRICED = Column("priced_ratio", Kind.RATIO, "GPU-time that has a price.")
 RATIOS = (ALLOCATION, UTILISATION, SM_KNOWN, ACTIVE, MEASURED)
@@ -169,10 +175,13 @@ def with_ratios(rows: pl.DataFrame, unit: str = "hours") -> pl.DataFrame:
         return pl.col(f"{name}_cost" if unit == "money" else f"{name}_gpu_seconds")
 
     held, unobserved = of("held"), of("unobserved").fill_null(0)
+    # Starting and loading need no reading: beside them, what runs may all be unseen.
+    running = pl.sum_horizontal(pl.col(f"{n}_gpu_seconds") for n in ("active", "idle", "stalled"))
+    is_unseen = (running == 0) & (pl.col("unobserved_gpu_seconds") > 0)
     found = {
         "utilisation_ratio": over(of("effective"), of("sm_observed")),
         "sm_known_ratio": over(of("sm_observed").fill_null(0), held),
-        "active_ratio": over(of("active"), held - unobserved),
+        "active_ratio": pl.when(~is_unseen).then(over(of("active"), held - unobserved)),
         "measured_ratio": over(held - unobserved, held),
     }
     if "available_gpu_seconds" in rows.columns:

@@ -34,7 +34,8 @@ def asked(query: str) -> pl.DataFrame:
 
 def use(**hours: float | None) -> dict:
     """Ratios of a row with these GPU-hours, and money at 2 an hour where it is told."""
-    names = ("available", "held", "active", "unobserved", "sm_observed", "effective")
+    names = ("available", "held", "active", "idle", "stalled", "unobserved", "sm_observed",
+             "effective")  # fmt: skip
     row = {f"{name}_gpu_seconds": 3600 * (hours.get(name) or 0) for name in names}
     return with_ratios(pl.DataFrame([row])).row(0, named=True)
 
@@ -53,10 +54,18 @@ def test_what_is_held_and_not_measured_has_no_ratio_rather_than_none():
     assert (found["measured_ratio"], found["sm_known_ratio"]) == (0, 0)
 
 
+def test_a_fleet_that_nothing_measures_is_not_at_0_percent_because_its_pods_start():
+    """Of 8 held 7 are unseen and 1 is starting: whether anything worked is not known."""
+    found = use(available=10, held=8, unobserved=7)
+    assert (found["active_ratio"], found["measured_ratio"]) == (None, 0.125)
+    assert use(available=10, held=1)["active_ratio"] == 0, "all of it starting, nothing unseen"
+
+
 def test_in_money_what_has_no_price_is_in_no_ratio():
     """6 held at a cost of 12, of which 3 active; the unobserved have no price at all."""
-    row = {"available_gpu_seconds": 1, "available_cost": 24.0, "held_cost": 12.0,
-           "active_cost": 6.0, "unobserved_cost": None, "sm_observed_cost": None,
+    row = {"available_gpu_seconds": 1, "active_gpu_seconds": 1, "idle_gpu_seconds": 0,
+           "stalled_gpu_seconds": 0, "unobserved_gpu_seconds": 9, "available_cost": 24.0,
+           "held_cost": 12.0, "active_cost": 6.0, "unobserved_cost": None, "sm_observed_cost": None,
            "effective_cost": None}  # fmt: skip
     schema = {name: pl.Float64 for name in row}
     found = with_ratios(pl.DataFrame([row], schema=schema), "money").row(0, named=True)

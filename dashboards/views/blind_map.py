@@ -13,15 +13,18 @@ from dashboards.views.used_map import with_row_names
 
 
 def sight_map(reading: Reading, sight: pl.DataFrame, enough: float) -> None:
-    """The nodes that do not tell all, by quantities: which share was told."""
+    """The nodes that tell a part, by quantities: which share was told."""
     rows = with_row_names(sight, reading).with_columns(told_ratio=TOLD_OF_EXPECTED)
     nodes = rows.group_by("row_name").agg(
         pl.col("told_ratio").mean(), least=pl.col("told_ratio").min()
     )
-    worst = nodes.filter(pl.col("least") < enough).sort("told_ratio", "row_name")
+    silent = nodes.filter(pl.col("told_ratio").fill_null(0) == 0).height
+    worst = nodes.filter(pl.col("least") < enough, pl.col("told_ratio") > 0).sort(
+        "told_ratio", "row_name"
+    )
     if worst.is_empty():
         return
-    st.markdown("**Which nodes do not tell all?**")
+    st.markdown("**Which nodes tell a part?**")
     names = worst["row_name"].to_list()[:MOST_ROWS]
     found = set(rows["metric_name"])
     metrics = [m for m in METRICS if m in found] + sorted(found - set(METRICS))
@@ -35,7 +38,7 @@ def sight_map(reading: Reading, sight: pl.DataFrame, enough: float) -> None:
             grid[down[row]][across[metric]] = None if share is None else 100 * share
             said = f"{percent(share)} told" + (f"<br>{plain(why, 80)}" if why else "")
             texts[down[row]][across[metric]] = said
-    words = [NAMES.get(m, plain(m)) for m in metrics]
+    words = [NAMES.get(m, plain(m)).replace(" ", "<br>", 1) for m in metrics]
     height = min(max(900 / len(names), 4), 22)
     step = max(1, -(-13 // round(height)))
     figure = go.Figure(
@@ -53,9 +56,14 @@ def sight_map(reading: Reading, sight: pl.DataFrame, enough: float) -> None:
         ticktext=[plain(names[n], 28) for n in range(0, len(names), step)],
         range=[len(names) - 0.5, -0.5], showgrid=False, tickfont={"size": 11, "color": INK},
     )  # fmt: skip
-    figure.update_xaxes(side="top", tickfont={"size": 11, "color": MUTED}, showgrid=False)
+    figure.update_xaxes(
+        side="top", tickangle=0, tickfont={"size": 11, "color": MUTED}, showgrid=False
+    )
     figure.update_layout(plot_bgcolor="#F4F6F8", margin={"t": 34})
     draw(figure, "sight", round(height * len(names)) + 90, "Share told, nodes by quantities")
-    left = nodes.height - worst.height
+    left = nodes.height - worst.height - silent
     cut = f"The {MOST_ROWS} of {worst.height:,} that tell least. " * (worst.height > len(names))
-    st.caption(f"{cut}{left:,} other nodes tell at least {percent(enough)} of each.")
+    st.caption(
+        f"{cut}{left:,} other nodes tell at least {percent(enough)} of each"
+        + (f", {silent:,} tell nothing." if silent else ".")
+    )

@@ -85,7 +85,8 @@ def cards(reading: Reading, rows: pl.DataFrame, pods: pl.DataFrame, found: int) 
     day = reading.last_on
     held = reading.rows(HELD_NOW, since_on=day - timedelta(days=1)).row(0, named=True)
     blind = ratio(held["unobserved_gpu_seconds"], held["held_gpu_seconds"])
-    is_known = found > 0 or (held["held_gpu_seconds"] is not None and blind != 1)
+    is_unseen = not held["running_gpu_seconds"] and blind != 0
+    is_known = found > 0 or held["held_gpu_seconds"] == 0 or not is_unseen
     note = "nothing is held" if blind is None else f"{percent(blind)} of held not measured"
     idle, stalled = (rows.filter(episode_name=name) for name in ("idle", "stalled"))
     sure = stalled.filter("is_certain").height

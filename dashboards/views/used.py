@@ -120,7 +120,7 @@ def headlines(reading: Reading, now: dict, before: dict, unit: str, *, is_fleet:
         wasted = [now[f"{n}_{column}"] for n in ("idle", "stalled")]
         earlier = [before.get(f"{n}_{column}") for n in ("idle", "stalled")]
         spent = sum(v or 0 for v in wasted)
-        is_blind = now["measured_ratio"] in (0, None)
+        is_blind = now["active_ratio"] is None
         shown = hours(spent) if unit == "hours" else money(spent, reading.currency)
         if unit == "money" and wasted == [None, None]:
             shown = money(None, reading.currency, 0)
