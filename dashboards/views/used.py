@@ -128,7 +128,7 @@ def headlines(reading: Reading, now: dict, before: dict, unit: str, *, is_fleet:
             reading, "Idle and stalled", NOT_MEASURED if is_blind else shown,
             None if is_blind else spent,
             None if None in earlier else sum(v or 0 for v in earlier), good="down",
-            note=f"{value(now, 'stalled', unit, reading)} of it stalled",
+            note="" if is_blind else f"{value(now, 'stalled', unit, reading)} of it stalled",
             doc="Held and measured doing nothing, or kernels without work. In money: price x time, "
             "not money that would be saved.",
         )  # fmt: skip
@@ -196,6 +196,12 @@ def parts(reading: Reading, use: Use, unit: str, sums: dict) -> None:
     rows = with_ratios(rows, unit).with_columns(
         fleet_ratio=over(pl.col(f"held_{ending}"), available),
         priced_ratio=1 - over(pl.col("unpriced_gpu_seconds"), pl.col(whole)),
+    )
+    # Where nothing that ran was measured, nothing is known to have been idle.
+    is_unknown = pl.col("active_ratio").is_null() & (pl.col("held_gpu_seconds") > 0)
+    rows = rows.with_columns(
+        pl.when(~is_unknown).then(pl.col(name)).alias(name)
+        for name in ("idle_gpu_seconds", "stalled_gpu_seconds", "idle_cost", "stalled_cost")
     )
     rows = rows.sort(f"held_{ending}", descending=True, nulls_last=True, maintain_order=True)
     specs = [first, *extra(reading, by), *quantities(unit, share)]
