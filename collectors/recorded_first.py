@@ -66,6 +66,23 @@ def coverage(sampled: pl.DataFrame, recorded: pl.DataFrame) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=COVERAGE.schema).sort(*DAY, "begin_at")
 
 
+def renewed(old: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
+    """The new stretches, and the old ones where there is none of them."""
+    spans = [(row["begin_at"], row["end_at"]) for row in new.iter_rows(named=True)]
+    left = []
+    for row in old.iter_rows(named=True):
+        rest = [(row["begin_at"], row["end_at"])]
+        for begin, end in spans:
+            rest = [
+                (a, b)
+                for since, until in rest
+                for a, b in ((since, min(until, begin)), (max(since, end), until))
+                if a < b
+            ]
+        left += [row | {"begin_at": a, "end_at": b} for a, b in rest]
+    return pl.concat([pl.DataFrame(left, schema=COVERAGE.schema), new]).sort(*DAY, "begin_at")
+
+
 def _created() -> pl.Expr:
     return pl.col("created_at").dt.truncate("1s").alias("second")
 

@@ -41,7 +41,6 @@ MENDS = {
     "no_name": "The name is missing: record whole objects.",
     "no_namespace": "metadata.namespace is missing: record whole objects.",
     "no_uid": "metadata.uid is missing: record whole objects.",
-    "not_a_number": "NaN was stored: the exporter had no value.",
     "other_file": "Neither a list nor a watch stream of Kubernetes objects: it was not read.",
     "out_of_range": "More than can be true, mostly another field's value: no reading.",
     "outside_window": "A time outside the window that the mapping states.",

@@ -62,6 +62,8 @@ class Settings:
     """When lists were read; None: the newest time found in them."""
     mapping: Path | None = None
     """For tables: the file that says what the columns mean."""
+    recent_days: int = 3
+    """How far back a server is asked that keeps more than anyone wants at first."""
 
 
 def settings(config: Config, cluster: str) -> Settings:
@@ -75,6 +77,7 @@ def settings(config: Config, cluster: str) -> Settings:
         submitted_keys=tuple(config.annotations.submitted_at),
         capacity_type_keys=tuple(config.labels.capacity_type),
         workload_classes=tuple(config.workload_classes),
+        recent_days=config.policies.provisional_days,
         label_keys=tuple(_label_keys(config)),
     )
 

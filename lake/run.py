@@ -89,6 +89,13 @@ class Run:
             con.unregister("rows_to_append")
         return frame.height
 
+    def replace(self, table: Table, frame: pl.DataFrame) -> int:
+        """Stage these rows of the window in place of those staged; rows of other days stay."""
+        with self.connect() as con:
+            con.execute(table.ddl(strict=False))
+            con.execute(f"delete from {table.name} where {self._inside()}")
+        return self.append(table, frame)
+
     def fill(self, table: Table, query: str, params: Mapping[str, Any] | None = None) -> int:
         """Stage what a SELECT over the staged tables gives, in place of what was staged; its rows.
 

@@ -18,6 +18,7 @@ from models.activity import ActivityRule
 from models.config_errors import ConfigError, described, nearest
 from models.parts import Beside, Currency, Moment, Part, instant
 from models.pricing import Price, Rate, currency_faults, price_conflicts
+from models.prometheus import PrometheusSource
 from models.rules import Team, TeamRule, WorkloadClass, rule_faults, team_faults
 
 VARIABLE, FILE = "GPULEDGER_CONFIG", "gpuledger.yaml"
@@ -56,7 +57,7 @@ class TableSource(Part):
     mapping: Beside
 
 
-Source = Annotated[KubernetesSource | TableSource, Field(discriminator="kind")]
+Source = Annotated[KubernetesSource | TableSource | PrometheusSource, Field(discriminator="kind")]
 
 
 class Cluster(Part):
@@ -64,6 +65,15 @@ class Cluster(Part):
 
     name: str = Field(pattern=NAME)
     sources: tuple[Source, ...] = ()
+
+    @field_validator("sources")
+    @classmethod
+    def _one_prometheus(cls, sources: tuple[Source, ...]) -> tuple[Source, ...]:
+        if sum(source.kind == "prometheus" for source in sources) > 1:
+            raise ValueError(
+                "more than one prometheus: give the one that has all (a Thanos, a federation)"
+            )
+        return sources
 
 
 class FleetRow(Part):

@@ -168,7 +168,7 @@ def raw_tables(context: dg.AssetExecutionContext, ledger: Ledger) -> Iterator[dg
         if given and not there:
             raise dg.Failure("; ".join(missing))
         run.widen(widened(home, config, cluster, run.window, there))
-        gather(run, config, there)
+        missing += gather(run, config, there).unreachable
         staged = counts(run)
     for table in raw.TABLES:
         metadata = {

@@ -89,12 +89,12 @@ def _window(
     """The days asked for; an end that is not told is that of the sources."""
     from collectors.source import Unreadable
     from models.window import Window
-    from pipelines.collect import sources_of, window_of
+    from pipelines.collect import reachable, sources_of, window_of
 
     if begin_on is None and last_on is None:
         return None
     if begin_on is None or last_on is None:
-        sources = [s for s in sources_of(config, cluster) if s.path.exists()]
+        sources, _ = reachable(sources_of(config, cluster))
         try:
             known = window_of(config, cluster, sources) if sources else None
         except Unreadable:

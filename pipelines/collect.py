@@ -4,9 +4,10 @@ How a source is read belongs in `collectors`; what is concluded from the rows in
 """
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
+from collectors import recorded_first
 from collectors.source import Unreadable
 from collectors.source import settings as settings_of
 from collectors.sources import ALL
@@ -20,6 +21,7 @@ from models.catalog import CATALOG
 from models.config import Config
 from models.window import Window
 from pipelines.carry import carry
+from pipelines.metrics import Metrics
 
 NEEDED = "give Pods and Nodes, as `kubectl get -A -o json` prints them or as watch streams"
 
@@ -33,6 +35,8 @@ class Gathered(NamedTuple):
 
     row_count: int
     rejected_count: int
+    unreachable: tuple[str, ...] = ()
+    """Sources that were there when the run began and could not be read."""
 
 
 DAILY = tuple(table for table in raw.TABLES if table.is_daily)
@@ -46,7 +50,8 @@ def sources_of(config: Config, cluster: str) -> Sequence[Any]:
 def window_of(config: Config, cluster: str, sources: Sequence[Any]) -> Window | None:
     """The days that the sources know anything of; None where they know nothing."""
     settings = settings_of(config, cluster)
-    spans = [ALL[source.kind].span(source, settings) for source in sources]
+    recorders = [source for source in sources if not _is_metrics(source)]
+    spans = [ALL[source.kind].span(source, settings) for source in recorders or sources]
     known = [span for span in spans if span is not None]
     if not known:
         return None
@@ -54,9 +59,14 @@ def window_of(config: Config, cluster: str, sources: Sequence[Any]) -> Window | 
     return Window.around(cluster, span, config.lake.accounting_zone)
 
 
+def _is_metrics(source: Any) -> bool:
+    """Whether it tells of what happened in the days that others know, or that are asked for."""
+    return source.kind == "prometheus"
+
+
 def reachable(sources: Sequence[Any]) -> tuple[list[Any], list[str]]:
-    """The sources that are there, and what is wrong with the others."""
-    there = [source for source in sources if source.path.exists()]
+    """The sources that are there, and what is wrong with the others; a server is asked later."""
+    there = [source for source in sources if source.path is None or source.path.exists()]
     missing = [source.path for source in sources if source not in there]
     return there, [f"{path} is missing: mend the source's path" for path in missing]
 
@@ -93,14 +103,18 @@ def _has_day_before(home: Home, window: Window) -> bool:
         )
 
 
-def gather(run: Run, config: Config, sources: Sequence[Any]) -> Gathered:
+def gather(
+    run: Run, config: Config, sources: Sequence[Any], now: datetime | None = None
+) -> Gathered:
     """Stage all raw tables of the run's window; without sources, the lake's own rows again.
+
+    A server is read until `now`: by default, the present.
 
     Unreadable or FileNotFoundError where a source cannot be read at all; Refused where more of
     its rows are lost than `import.max_rejected_ratio` allows.
     """
-    _stage(run, config, sources)
-    found = _judged(run)
+    unreachable = _stage(run, config, sources, now)
+    found = _judged(run, unreachable)
     limit = config.imports.max_rejected_ratio
     total = found.row_count + found.rejected_count
     if found.rejected_count > limit * total:
@@ -111,13 +125,13 @@ def gather(run: Run, config: Config, sources: Sequence[Any]) -> Gathered:
     return found
 
 
-def _stage(run: Run, config: Config, sources: Sequence[Any]) -> None:
+def _stage(run: Run, config: Config, sources: Sequence[Any], now: datetime | None) -> list[str]:
     for name, frame in frames(config).items():
         run.begin(CATALOG[name])
         run.append(CATALOG[name], frame)
     if not sources:
         run.load(*DAILY)
-        return
+        return []
     day_before = run.window.begin_on - timedelta(days=1)
     for table in DAILY:
         run.begin(table)
@@ -126,12 +140,29 @@ def _stage(run: Run, config: Config, sources: Sequence[Any]) -> None:
     for source in sources:
         for batch in ALL[source.kind].collect(source, settings, run.window):
             run.append(CATALOG[batch.table], batch.frame)
+    unreachable = [
+        text
+        for source in sources
+        if _is_metrics(source)
+        for text in Metrics(run, source, settings, now).gather()
+    ]
     carry(run, day_before if loaded else run.window.begin_on)
+    if any(_is_metrics(source) for source in sources):
+        _name_nodes(run)
     for table in DAILY:
         run.trim(table)
+    return unreachable
 
 
-def _judged(run: Run) -> Gathered:
+def _name_nodes(run: Run) -> None:
+    """A node that a recorder names is not carried under the uid that we made for it before."""
+    run.trim(raw.NODE_VERSIONS)
+    with run.connect() as con:
+        staged = raw.NODE_VERSIONS.conform(con.sql("from raw.node_versions").pl())
+    run.replace(raw.NODE_VERSIONS, recorded_first.carried_nodes(staged))
+
+
+def _judged(run: Run, unreachable: Sequence[str]) -> Gathered:
     with run.connect() as con:
         [(rows, lost)] = con.execute(
             "select (select count(*) from raw.pod_versions) "
@@ -139,7 +170,7 @@ def _judged(run: Run) -> Gathered:
             "(select coalesce(sum(rejected_count), 0)::bigint from raw.rejections "
             "where is_row_lost)"
         ).fetchall()
-    return Gathered(rows, lost)
+    return Gathered(rows, lost, tuple(unreachable))
 
 
 def _reasons(run: Run) -> str:

@@ -81,6 +81,8 @@ def process(
     run = Run(home, run_id or uuid4().hex[:12], outcome.window)
     try:
         _staged(run, config, there, outcome, report, total)
+        if outcome.unreachable and not outcome.counts:
+            return outcome  # nothing to publish: the lake's rows stay
         if outcome.exit_code == 1:
             run.fail("; ".join([*outcome.broken, *filter(None, [outcome.error])]))
         else:
@@ -106,7 +108,10 @@ def _staged(
     except (Unreadable, Refused, OSError) as error:
         outcome.error = told(error)
         return
-    outcome.row_count, outcome.rejected_count = gathered
+    outcome.row_count, outcome.rejected_count, unreachable = gathered
+    outcome.unreachable += unreachable
+    if outcome.unreachable and not outcome.row_count:
+        return
     for number, name in enumerate(order()):
         report(name, number + 1, total)
         compute_table(run, name)

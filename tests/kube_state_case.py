@@ -13,8 +13,8 @@ import duckdb
 import polars as pl
 
 import sql
-from collectors.families import KUBE_STATE
 from collectors.kube_state import Counts, Known, KubeState
+from collectors.kube_state_metrics import METRICS as KUBE_STATE
 from collectors.prometheus import Fetched
 from collectors.prometheus_answers import Samples, series_frame
 from collectors.prometheus_recorded import Recorded

@@ -35,6 +35,16 @@ def test_under_honor_labels_false_an_idle_gpu_is_not_the_exporter_s():
     assert owners(f"{GPU},{EXPORTER}") == [NOBODY]
 
 
+def test_three_pods_on_one_gpu_are_three_owners_of_one_device():
+    mine = [MINE.replace("job-1", name) for name in ("pod1", "pod2", "pod3")]
+    text = "\n".join(f"DCGM_FI_DEV_GPU_TEMP{{{GPU},{EXPORTER},{each}}} 40" for each in mine)
+    parsed = parse(fetched(text), SETTINGS)
+    assert [r["pod_name"] for r in rows(parsed, "raw.gpu_series")] == ["pod1", "pod2", "pod3"]
+    assert {r["pod_namespace_name"] for r in rows(parsed, "raw.gpu_series")} == {"ml"}
+    [row] = rows(parsed, "raw.gpu_samples")
+    assert row["temperature_celsius"] == 40
+
+
 def test_under_honor_labels_true_pod_is_the_workload_and_on_an_idle_gpu_the_exporter():
     workload = 'pod="job-1",namespace="ml",container="main"'
     assert owners(f"{GPU},{workload}", f"{other(1)},{EXPORTER}") == [JOB, NOBODY]

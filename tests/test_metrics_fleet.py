@@ -5,6 +5,7 @@ Expected figures are counted from the text itself or taken from the simulator's 
 
 import shutil
 from collections import Counter, defaultdict
+from collections.abc import Iterable
 
 import polars as pl
 import pytest
@@ -31,7 +32,7 @@ pytestmark = pytest.mark.long
 class Read:
     """What was read of a cluster, and its text."""
 
-    def __init__(self, fleet, cluster: str, hours: list[int], folder):
+    def __init__(self, fleet, cluster: str, hours: Iterable[int], folder):
         self.cluster = cluster
         pods = {(r["namespace_name"], r["pod_name"]) for r in rows(fleet, "pods", cluster)}
         self.spans = [(START + hour * 3600, START + (hour + 1) * 3600) for hour in hours]
@@ -89,7 +90,7 @@ def fleet(tmp_path_factory):
 
 @pytest.fixture(scope="module", params=CLUSTERS)
 def read(request, fleet, tmp_path_factory, full_size) -> Read:
-    hours = list(range(24)) if full_size else list(FEW)
+    hours = range(24) if full_size else FEW
     return Read(fleet, request.param, hours, tmp_path_factory.mktemp(request.param))
 
 

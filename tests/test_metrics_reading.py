@@ -32,7 +32,7 @@ def instant(milliseconds: int) -> datetime:
 
 def reading(where, known=NOTHING, now=EVER, window=(DAY, NEXT_DAY), zone="UTC", **more) -> Reading:
     config = where if isinstance(where, PrometheusSource) else source(where)
-    days = Window("c", *window, zone)
+    days = Window("c", window[0], window[1], zone)
     return Reading(config, Settings("c", zone=zone), days, known, now, patience=HASTY, **more)
 
 
@@ -113,15 +113,16 @@ def test_a_day_is_read_hour_by_hour_and_every_sample_counted(proxy):
     assert set(mine["read_name"]) == {"complete"} and set(mine["source_ref"]) == {proxy.url}
     # A sample at the begin is of the day before.
     assert mine["kept_sample_count"].to_list() == [2 * GPUS * 60] * 3 + [0] * 21
-    assert mine["reading_count"].sum() + mine["rejected_count"].sum() == 2 * GPUS * 180
+    told = mine["reading_count"] + mine["rejected_count"]
+    assert told.sum() == 2 * GPUS * 180
     assert mine["metrics_text"][0] == ",".join(FIELDS)
     assert mine["try_count"].sum() == 0 and set(mine["read_at"]) == {EVER}
 
 
 def test_what_is_no_accelerator_and_no_container_is_not_even_asked_for(proxy):
     coverage, _ = run(reading(proxy.url))
-    # kube_pod_info, Ready, GPUs; CPU of the container, and its network
-    assert of(coverage, "kube_state")["kept_sample_count"].sum() == 3 * 180
+    # kube_pod_info, Ready, GPUs and CPU asked for; CPU of the container, and its network
+    assert of(coverage, "kube_state")["kept_sample_count"].sum() == 4 * 180
     assert of(coverage, "cadvisor")["kept_sample_count"].sum() == 2 * 180
     assert not any("kube_pod_labels" in query for query in queries(proxy))  # it has none
 
