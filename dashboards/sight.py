@@ -149,7 +149,9 @@ READ_COLUMNS = tuple(
 )  # fmt: skip
 REFUSED_COLUMNS = (
     REFUSALS.column("reason_name"),
-    Column("kind_text", Kind.TEXT, "Whether a reading was lost by it."),
+    Column(
+        "kind_text", Kind.TEXT, "Whether the row was lost by it, or stands without the reading."
+    ),
     REFUSALS.column("rejected_count"),
     Column("first_on", Kind.DAY, "First day."),
     Column("last_on", Kind.DAY, "Last day."),

@@ -197,8 +197,8 @@ def reads(until: datetime, days: int) -> list[dict]:
                 {"cluster_name": "alpha", "day_on": day.date(), "source_ref": "http://prometheus",
                  "family_name": family, "begin_at": begin, "end_at": over, "read_name": how,
                  "reason_text": why, "try_count": 3 if why else 0,
-                 "stretch_seconds": int((over - begin).total_seconds()), "reading_count": 1000,
-                 "rejected_count": 0}
+                 "stretch_seconds": int((over - begin).total_seconds()), "reading_count": 100_000,
+                 "rejected_count": 5132 * (back == 0 and family == "dcgm")}
                 for begin, over, how, why in cuts
             ]  # fmt: skip
     return rows
@@ -207,9 +207,9 @@ def reads(until: datetime, days: int) -> list[dict]:
 def refusals(until: datetime) -> list[dict]:
     """Why readings were refused, and a notice."""
     told = (
-        ("sentinel", True, 5120, "DCGM_FI_DEV_GPU_TEMP 2147483647", "DCGM's blank: none needed."),
-        ("over_range", True, 12, "DCGM_FI_DEV_POWER_USAGE 91234.5", "Check the exporter's unit."),
-        ("unknown_kind", False, 3, "ConfigMap", "Not used."),
+        ("sentinel", False, 5120, "DCGM_FI_DEV_GPU_TEMP 2147483647", "DCGM's blank: none needed."),
+        ("out_of_range", False, 12, "DCGM_FI_DEV_POWER_USAGE 91234.5", "Check the exporter."),
+        ("malformed", True, 3, '{"kind": 7}', "Record it again."),
     )
     return [
         {**day_of(until), "reason_name": reason, "is_row_lost": lost, "rejected_count": count,

@@ -98,7 +98,8 @@ def test_what_could_not_be_read_and_what_was_refused_is_on_the_page(bare, monkey
     assert [(r["read_name"], r["stretch_seconds"]) for r in reads] == [
         ("partial", timedelta(days=1)), ("missing", timedelta(minutes=90)),
     ]  # fmt: skip
-    assert shown(app)["Readings refused"] == "5,132", "a notice loses nothing"
+    assert shown(app)["Readings refused"] == "5,132"
+    assert "3 rows lost" in words(app)
     assert len(table(app, "mend_text")) == 3
     assert "no metric of any GPU was read" in words(opened(monkeypatch, bare, "blind"))
 

@@ -52,7 +52,7 @@ LABELS = {
     "try_count": "tries",
     "source_ref": "where",
     "reason_name": "reason",
-    "kind_text": "reading",
+    "kind_text": "row",
     "rejected_count": "how many",
     "first_on": "first",
     "last_on": "last",
@@ -113,14 +113,17 @@ def since(reading: Reading) -> pl.Expr:
     )
 
 
-def cards(sight: pl.DataFrame, nodes: pl.DataFrame, refused: pl.DataFrame) -> None:
+def cards(
+    sight: pl.DataFrame, nodes: pl.DataFrame, read: pl.DataFrame, refused: pl.DataFrame
+) -> None:
     """Held time measured, SM known, nodes that tell nothing now, readings refused."""
     held, unobserved, known = (
         float(nodes[f"{n}_gpu_seconds"].sum() or 0) for n in ("held", "unobserved", "sm_observed")
     )
     exporters = sight.filter(metric_name="any")
     silent = exporters.filter("is_blind_now").height
-    lost = refused.filter("is_row_lost")["rejected_count"].sum()
+    refusals, readings = (int(read[f"{n}_count"].sum() or 0) for n in ("rejected", "reading"))
+    lost = int(refused.filter("is_row_lost")["rejected_count"].sum() or 0)
     first, second, third, fourth = st.columns(4)
     with first:
         card(
@@ -150,8 +153,9 @@ def cards(sight: pl.DataFrame, nodes: pl.DataFrame, refused: pl.DataFrame) -> No
     with fourth:
         card(
             "Readings refused",
-            f"{lost:,}",
-            note=f"for {refused.filter('is_row_lost')['reason_name'].n_unique():,} reasons",
+            f"{refusals:,}" if read.height else NONE,
+            note=f"{percent(ratio(refusals, refusals + readings))} of the samples"
+            + (f" · {lost:,} rows lost" if lost else ""),
             doc="Sentinels, impossible values and the like: counted, and never taken for zero.",
         )
 
@@ -250,7 +254,7 @@ def refusals(reading: Reading, rows: pl.DataFrame) -> None:
         st.subheader("What was refused?")
         st.markdown("Nothing.")
         return
-    lost = pl.when("is_row_lost").then(pl.lit("lost")).otherwise(pl.lit("set aside"))
+    lost = pl.when("is_row_lost").then(pl.lit("lost")).otherwise(pl.lit("stands"))
     rows = rows.with_columns(kind_text=lost)
     show(
         rows,
@@ -271,10 +275,11 @@ def page() -> None:
     if reading.teams:
         st.info("Nodes belong to no team: the whole fleet is shown.", icon=":material/filter_alt:")
     sight, nodes, refused = reading.rows(SIGHT), reading.rows(NODES), reading.rows(REFUSED)
-    cards(sight, nodes, refused)
+    read = reading.rows(READS)
+    cards(sight, nodes, read, refused)
     spots(reading, sight)
     unobserved(reading, nodes)
-    reads(reading, reading.rows(READS))
+    reads(reading, read)
     refusals(reading, refused)
 
 
