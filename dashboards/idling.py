@@ -38,7 +38,7 @@ from episodes($since_on, $until_on, {NARROWED}) as e
 inner join latest as l on e.cluster_name = l.cluster_name
 where
     e.is_open
-    and e.until_at > l.known_until_at - interval 1 day
+    and e.until_at >= l.known_until_at
     and list_contains($clusters::varchar[], e.cluster_name)
     and (len($teams::varchar[]) = 0 or list_contains($teams::varchar[], e.team_name))
 """
@@ -57,7 +57,7 @@ select e.*
 from episodes($begin_on, $end_on, {NARROWED}) as e
 inner join latest as l on e.cluster_name = l.cluster_name
 where
-    not (e.is_open and e.until_at > l.known_until_at - interval 1 day)
+    not (e.is_open and e.until_at >= l.known_until_at)
     and list_contains($clusters::varchar[], e.cluster_name)
     and (len($teams::varchar[]) = 0 or list_contains($teams::varchar[], e.team_name))
 """

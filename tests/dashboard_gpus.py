@@ -89,6 +89,9 @@ TOLD = (
          "its main process sleeps", until=110.5),
     Told("idle", "speech", "asr-small", "asr-small-0", "a100-02", (1, 2), 2, 75,
          "waiting_for_input", "file reads 200 MB/s", until=71),
+    # It was idle when its day ended, and at work from then on.
+    Told("idle", "speech", "asr-tiny", "asr-tiny-0", "a100-03", (0,), 1, 20, "waiting_for_input",
+         "file reads 200 MB/s", until=14),
 )  # fmt: skip
 """Ten that are open at the end, of which one is under an hour old and two are stalled."""
 

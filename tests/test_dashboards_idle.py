@@ -111,10 +111,16 @@ def test_a_fleet_all_of_which_is_idle_is_listed_whole():
 
 
 def test_episodes_that_are_over_stand_apart_from_those_that_are_not():
-    """sweep-16: 8 GPUs, 9.5 h at 3.90 = 296.40; asr-small: 2 GPUs, 4 h at 2.10 = 16.80."""
+    """sweep-16: 8 GPUs, 9.5 h at 3.90 = 296.40; asr-small: 2 GPUs, 4 h at 2.10 = 16.80;
+    asr-tiny: 6 h at 2.10 = 12.60, open when its day ended, and not since.
+    """
     app = usual("idle")
     found = {r["workload_name"]: r["episode_cost"] for r in table(app, "until_at", 1)}
-    assert found == {"sweep-16": pytest.approx(296.4), "asr-small": pytest.approx(16.8)}
+    assert found == {
+        "sweep-16": pytest.approx(296.4),
+        "asr-small": pytest.approx(16.8),
+        "asr-tiny": pytest.approx(12.6),
+    }
 
 
 def test_the_message_to_an_owner_says_how_many_since_when_why_and_what_it_costs():
