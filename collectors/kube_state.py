@@ -88,10 +88,10 @@ class KubeState:
                 continue
             self.scrapes.take(since * 1000, until * 1000)
             mine = runs if (since, until) == (begin, end) else self.scrapes.clipped(runs)
-            inside += mine["count"].sum()
+            inside += int(mine["count"].sum())
             if self.scrapes.times:
                 yield from self._placed(*self.versions.of(mine, self._note))
-        self._count(runs["count"].sum() - inside)
+        self._count(int(runs["count"].sum()) - inside)
 
     def _runs(
         self, begin: int, end: int, parts: Iterable[Fetched]

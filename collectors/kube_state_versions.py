@@ -30,6 +30,8 @@ NAMED = {
     "Namespace": ("namespace", "namespace_name"),
 }
 """Kind -> the label and the column by which an object goes."""
+MANY = 10
+"""So few may vanish at once without a doubt."""
 Key = tuple[str, str]
 """Kind, and what an object of it goes by."""
 Row = dict[str, Any]
@@ -244,23 +246,33 @@ class Versions:
 
     def _vanished(self) -> Iterator[Placed]:
         """What a scrape should have had and had not."""
-        begun, of = self.scrapes.begun, self.scrapes.of
-        for key in list(self.alive):
-            seen, who = self.sights.get(key, (None, frozenset[str]()))
-            if seen is None:  # known from before: there at the last scrape of all
-                seen = max(self.known_until or 0, (self._newest(key) or {})["observed_at"])
-            after = [
-                own[place]
-                for teller, own in of.items()
-                if not who or teller in who or begun[teller] > seen
-                if (place := bisect_right(own, seen)) < len(own)
-            ]
+        lacked = {key: each for key in self.alive if (each := self._lacked(key))}
+        last = self.scrapes.times[-1]
+        at_last = sum(at == last for _, at in lacked.values())
+        # A target that has just begun has not listed all yet: the next stretch will tell.
+        is_doubtful = at_last > MANY and 2 * at_last > len(self.alive)
+        for key, (seen, at) in lacked.items():
             row = self._newest(key)
-            if after and row:
-                del self.alive[key]
-                self.sights.pop(key, None)
-                self.listed.pop(key, None)
-                yield self._gone(key, row, seen, min(after))
+            if row is None or (is_doubtful and at == last):
+                continue
+            del self.alive[key]
+            self.sights.pop(key, None)
+            self.listed.pop(key, None)
+            yield self._gone(key, row, seen, at)
+
+    def _lacked(self, key: Key) -> tuple[int, int] | None:
+        """When an object was last seen, and the first scrape since that should have had it."""
+        begun = self.scrapes.begun
+        seen, who = self.sights.get(key, (None, frozenset[str]()))
+        if seen is None:  # known from before: there at the last scrape of all
+            seen = max(self.known_until or 0, (self._newest(key) or {})["observed_at"])
+        after = [
+            own[place]
+            for teller, own in self.scrapes.of.items()
+            if not who or teller in who or begun[teller] > seen
+            if (place := bisect_right(own, seen)) < len(own)
+        ]
+        return (seen, min(after)) if after else None
 
 
 def _print() -> pl.Expr:

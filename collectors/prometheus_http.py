@@ -21,7 +21,8 @@ from requests.adapters import HTTPAdapter
 from requests.auth import AuthBase
 
 from collectors.prometheus_answers import Broken
-from models.prometheus import PrometheusSource, Secret, SecretError
+from models.prometheus import PrometheusSource
+from models.secret import Secret, SecretError
 
 MOST_BYTES = 32 << 20
 """A longer answer is left off and asked for in parts: what keeps memory flat."""

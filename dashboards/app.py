@@ -8,10 +8,10 @@ from typing import NoReturn
 import streamlit as st
 
 from dashboards.data import LakeError, Reading, Snapshot, exists, home, snapshot
-from dashboards.figures import instant
 from dashboards.filters import chosen
 from dashboards.style import SHEET
 from dashboards.trust import strip
+from models.figures import instant
 
 PAGES = [
     st.Page(

@@ -9,7 +9,6 @@ import plotly.graph_objects as go
 import polars as pl
 
 from dashboards.data import Reading
-from dashboards.figures import amount, hours, money, percent, plain, ratio
 from dashboards.style import (
     HATCHES,
     INK,
@@ -21,7 +20,8 @@ from dashboards.style import (
     STEP_COLOURS,
     draw,
 )
-from dashboards.words import word
+from models.figures import amount, hours, money, percent, plain, ratio
+from models.words import word
 
 LOST = {
     "available": "unavailable or unrecorded",

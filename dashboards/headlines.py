@@ -8,7 +8,7 @@ from typing import Literal
 import streamlit as st
 
 from dashboards.data import Reading
-from dashboards.figures import Number, change, hours, percent, ratio
+from models.figures import Number, change, hours, percent, ratio
 
 Good = Literal["up", "down", "neither"]
 COLOURS: dict[Good, Literal["normal", "inverse", "off"]] = {

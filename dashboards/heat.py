@@ -9,8 +9,8 @@ from datetime import datetime
 import plotly.graph_objects as go
 import polars as pl
 
-from dashboards.figures import percent, plain
 from dashboards.style import INK, MUTED, draw
+from models.figures import percent, plain
 
 MEASURES = {"active": "active", "effective": "effective", "held": "held"}
 MEANINGS = {

@@ -8,11 +8,11 @@ from datetime import datetime, timedelta
 import polars as pl
 
 from dashboards.data import Reading
-from dashboards.figures import NO_PRICE, duration, instant, money, percent
-from dashboards.words import LIKELY_CAUSES, NAMES, word
 from models.activity import DEFAULTS
+from models.figures import NO_PRICE, duration, instant, money, percent
 from models.mart_gpus import EPISODES
 from models.table import Column, Kind
+from models.words import LIKELY_CAUSES, NAMES, word
 
 BACK = timedelta(days=30)
 """An episode that is open is followed back so far: longer ones say 'or longer'."""

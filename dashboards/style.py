@@ -1,6 +1,6 @@
 """How pages look: one colour for each state, one template for charts, columns from contracts.
 
-How a figure is written as text belongs in `figures`; what is read belongs in `data`.
+How a figure is written as text belongs in `models.figures`; what is read belongs in `data`.
 """
 
 from collections.abc import Iterable, Mapping

@@ -9,9 +9,9 @@ import polars as pl
 import streamlit as st
 
 from dashboards.style import columns, displayed
-from dashboards.words import NAMES
 from models.cells import FORMULA_STARTS
 from models.table import Column
+from models.words import NAMES
 
 NOT_DATA = "_url"
 MOST_AT_ONCE = 30  # rows that are shown without scrolling inside the table

@@ -10,8 +10,8 @@ import polars as pl
 import streamlit as st
 
 from dashboards.data import Reading, stale
-from dashboards.figures import Number, instant, percent, ratio
 from dashboards.tables import show
+from models.figures import Number, instant, percent, ratio
 from models.mart import FLEET_COVERAGE
 from models.table import Column, Kind
 

@@ -7,7 +7,7 @@ belongs in `create`; who may write, and when, in `writer`.
 import os
 import secrets
 from collections.abc import Iterable
-from datetime import date
+from datetime import date, datetime
 from pathlib import Path
 
 import duckdb
@@ -27,7 +27,7 @@ CATALOGUE = f"__ducklake_metadata_{NAME}"
 """What DuckLake calls the attached catalogue."""
 
 
-def literal(value: str | int | date | None) -> str:
+def literal(value: str | int | date | datetime | None) -> str:
     """The value as SQL.
 
     DuckDB's Python client imports pandas, where that is installed, with the first bound
@@ -35,6 +35,8 @@ def literal(value: str | int | date | None) -> str:
     """
     if value is None:
         return "null"
+    if isinstance(value, datetime):  # which is a date, too
+        return f"timestamptz '{value.isoformat()}'"
     if isinstance(value, date):
         return f"date '{value.isoformat()}'"
     if isinstance(value, int):

@@ -36,6 +36,11 @@ class Home:
         return self.path / "lake" / "writer.lock"
 
     @property
+    def mails(self) -> Path:
+        """Which mails were sent, and which snapshots they name."""
+        return self.path / "mails.sqlite"
+
+    @property
     def runs(self) -> Path:
         """The folder of what unfinished runs have staged."""
         return self.path / "runs"

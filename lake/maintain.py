@@ -4,6 +4,7 @@ Readers go on meanwhile; writers queue. What a reader may still be reading is ne
 snapshots and files stay for at least 48 hours. When it runs belongs in `pipelines`.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 
@@ -14,6 +15,7 @@ from lake.errors import LakeError
 from lake.home import Home
 from lake.publish import AUTHOR
 from lake.read import newest_published
+from lake.sent import named_snapshots
 from lake.writer import transaction, writer
 from models.catalog import CATALOG
 
@@ -46,8 +48,8 @@ def maintain(
     """Merge small files, expire old snapshots, remove files that nothing needs; what was done.
 
     Kept are snapshots younger than `keep_hours`, the newest published one, and those that a closed
-    period names. Raw rows go only if their retention is told. LakeError for less than 48 hours,
-    where there is no lake, or when the writer lock is not to be had.
+    period or a mail names. Raw rows go only if their retention is told. LakeError for less than
+    48 hours, where there is no lake, or when the writer lock is not to be had.
     """
     if keep_hours < LEAST_HOURS:
         raise LakeError(f"snapshots are kept for at least {LEAST_HOURS} hours, not {keep_hours:g}")
@@ -64,7 +66,7 @@ def maintain(
         for task in ("rewrite_data_files", "merge_adjacent_files"):
             rows = con.execute(f"select files_processed from ducklake_{task}('{NAME}')").fetchall()
             merged_count += sum(count for (count,) in rows)
-        expired = _expire(con, before)
+        expired = _expire(con, before, named_snapshots(home))
         removed_count = 0
         older = f"older_than => timestamptz {literal(before.isoformat())}"
         for task in ("cleanup_old_files", "delete_orphaned_files"):
@@ -116,7 +118,7 @@ def _delete_raw(con: duckdb.DuckDBPyConnection, today: date, retention_days: int
     return count
 
 
-def _expire(con: duckdb.DuckDBPyConnection, before: datetime) -> int:
+def _expire(con: duckdb.DuckDBPyConnection, before: datetime, named: Collection[int]) -> int:
     """Expire, each by its number, the snapshots that are old and needed by nobody."""
     newest = newest_published(con)
     rows = con.execute(
@@ -125,6 +127,7 @@ def _expire(con: duckdb.DuckDBPyConnection, before: datetime) -> int:
         f"and snapshot_id < (select max(snapshot_id) from {CATALOGUE}.ducklake_snapshot) "
         f"and snapshot_id <> {newest.number if newest else -1} "
         f"and snapshot_id not in (select snapshot_number from {NAME}.meta.closed_periods) "
+        f"and not list_contains({sorted(named)}::bigint[], snapshot_id) "
         "order by snapshot_id"
     ).fetchall()
     if rows:

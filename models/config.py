@@ -16,6 +16,7 @@ from pydantic import Field, ValidationError, field_validator
 
 from models.activity import ActivityRule
 from models.config_errors import ConfigError, described, nearest
+from models.mail import MailServer, ReportPlan, report_faults
 from models.parts import Beside, Currency, Moment, Part, instant
 from models.pricing import Price, Rate, currency_faults, price_conflicts
 from models.prometheus import PrometheusSource
@@ -142,6 +143,8 @@ class Config(Part):
     accelerators: tuple[Accelerator, ...] = ()
     policies: Policies = Policies()
     imports: Import = Field(default=Import(), alias="import")
+    mail: MailServer | None = None
+    reports: tuple[ReportPlan, ...] = ()
 
     def instant(self, moment: date | datetime) -> datetime:
         """A moment of the file as an instant in UTC."""
@@ -166,6 +169,7 @@ class Config(Part):
             *currency_faults(self.prices, self.rates, self.lake.currency, zone),
             *self._stray_clusters(),
             *self._fleet_faults(),
+            *report_faults(self.reports, self.mail, [team.name for team in self.teams]),
         ]
 
     def _stray_clusters(self) -> list[str]:
@@ -194,8 +198,11 @@ def _twice(key: str, names: list[str]) -> list[str]:
     ]
 
 
+BOOLEAN, TEXT = "tag:yaml.org,2002:bool", "tag:yaml.org,2002:str"
+
+
 class _Loader(yaml.SafeLoader):
-    """YAML in which a key given twice is a fault, not the last one's win."""
+    """YAML in which a key is what is written (`on` too), and one given twice is a fault."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen = set()
@@ -205,6 +212,8 @@ class _Loader(yaml.SafeLoader):
                     problem=f"the key {key.value} is given twice", problem_mark=key.start_mark
                 )
             seen.add(key.value)
+            if key.tag == BOOLEAN:
+                key.tag = TEXT
         return super().construct_mapping(node, deep)
 
 

@@ -145,6 +145,32 @@ def explain(
 
 
 @app.command()
+def report(
+    name: Annotated[str, typer.Argument(help="A report of the configuration.")],
+    end: Annotated[
+        datetime | None,
+        typer.Option("--to", formats=DAY, help="Last day of the seven; else the last full week."),
+    ] = None,
+    team: Annotated[str | None, typer.Option(help="Of a report by team only this one.")] = None,
+    snapshot: SnapshotNumber = None,
+    recipient: Annotated[
+        list[str] | None, typer.Option(help="An address in place of the configured ones.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print it, send nothing.")] = False,
+    html: Annotated[
+        Path | None, typer.Option(help="With --dry-run: also write the HTML to this file.")
+    ] = None,
+    again: Annotated[bool, typer.Option("--again", help="Also to those who have it.")] = False,
+    config: ConfigPath = None,
+) -> None:
+    """Send a weekly report by mail, or print it."""
+    from pipelines.cli_report import report as work
+
+    last_on = end.date() if end else None
+    work(config, name, last_on, team, snapshot, recipient or [], dry_run, html, again)
+
+
+@app.command()
 def status(config: ConfigPath = None) -> None:
     """Say what is published, how much of it is known, and what is stale or dirty."""
     from pipelines.cli_read import status as work

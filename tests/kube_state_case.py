@@ -129,8 +129,8 @@ class Told:
         self,
         metric: str,
         value: float,
-        begin: int = 0,
-        end: int = GONE,
+        begin: Any = 0,
+        end: Any = GONE,
         by: str = "",
         **labels: str,
     ) -> None:
@@ -204,7 +204,7 @@ class Read:
         return self.rows("node_versions", *names)
 
 
-def pod(told: Told, uid: str = "p", begin: int = 0, end: int = GONE, **more: Any) -> dict[str, str]:
+def pod(told: Told, uid: str = "p", begin: int = 0, end: int = GONE, **more: Any) -> dict[str, Any]:
     """A pod that asks for a GPU and runs on n from the begin on, unless told otherwise."""
     labels = {"namespace": "ml", "pod": uid, "uid": uid} | more.pop("labels", {})
     phase, node = more.pop("phase", "Running"), more.pop("node", "n")
@@ -221,7 +221,7 @@ def pod(told: Told, uid: str = "p", begin: int = 0, end: int = GONE, **more: Any
     return labels
 
 
-def node(told: Told, name: str = "n", begin: int = 0, end: int = GONE, **more: Any) -> None:
+def node(told: Told, name: str = "n", begin: Any = 0, end: Any = GONE, **more: Any) -> None:
     """A node of two GPUs that is Ready."""
     created, amount = more.pop("created", OLD), more.pop("gpus", 2)
     told.tell("kube_node_created", created, begin, end, node=name)

@@ -310,3 +310,53 @@ def test_whatever_a_file_holds_it_loads_or_says_why(tmp_path_factory, content):
         load(path)
     except ConfigError as error:
         assert str(path) in str(error)
+
+
+MAIL = "mail: {host: smtp.example.com, sender: a@example.com}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("mail: {host: a, sender: a@b.c, pasword: hunter2}", "the nearest valid one is password"),
+        ("mail: {host: a, sender: a@b.c, user: u, password: hunter2}", "mail.password: must be a"),
+        ("mail: {host: a, sender: a@b.c, user: u}", "user and password are needed together"),
+        (
+            "mail: {host: a, sender: a@b.c, security: none, user: u, password: {env: P}}",
+            "a password needs security: starttls or tls",
+        ),
+        ('mail: {host: a, sender: "x@y.z\\r\\nBcc: a@b.c"}', "mail.sender: is no mail address"),
+        ("reports: [{name: a, kind: team}]", "mail: is missing"),
+        (MAIL + "reports: [{name: a, kind: teams}]", "reports[0].kind: 'teams' is not one of"),
+        (MAIL + "reports: [{name: a, kind: team, on: mondy}]", "did you mean monday?"),
+        (MAIL + "reports: [{name: a, kind: team, at: 7:00}]", "reports[0].at: is no time of day"),
+        (MAIL + "reports: [{name: a, kind: platform}]", "needs recipients"),
+        (MAIL + "reports: [{name: a, kind: team, recipients: []}]", "neither contacts nor a list"),
+        (MAIL + "reports: [{name: a, kind: team, recipients: [me]}]", "recipients[0]: is no mail"),
+        (
+            MAIL + "teams: [{name: vision}]\nreports: [{name: a, kind: team, teams: [visoin]}]",
+            "reports[0].teams: visoin is no team; did you mean vision?",
+        ),
+        (
+            MAIL + "reports: [{name: a-b, kind: team}, {name: A_b, kind: team}]",
+            "A_b is there already, as reports[0]",
+        ),
+    ],
+)
+def test_a_fault_of_mail_and_reports_is_told_without_a_secret(fault, text, said):
+    assert said in fault(text)
+    assert "hunter2" not in fault(text)
+
+
+def test_a_server_listens_where_its_security_usually_does(written):
+    ports = {}
+    for security in ("starttls", "tls", "none"):
+        mail = load(written(MAIL.replace("}", f", security: {security}}}"))).mail
+        assert mail is not None
+        ports[security] = mail.at[1]
+    assert ports == {"starttls": 587, "tls": 465, "none": 25}
+
+
+def test_on_is_a_key_although_yaml_takes_it_for_a_truth(written):
+    [plan] = load(written(MAIL + "reports: [{name: a, kind: team, on: friday}]")).reports
+    assert plan.cron == "0 7 * * 5"

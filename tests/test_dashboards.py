@@ -10,11 +10,12 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from dashboards import figures, serve, tables
+from dashboards import serve, tables
 from dashboards.waiting import CURVE, Slice
 from lake.create import create
 from lake.home import Home
 from lake.read import Door
+from models import figures
 from models.states import HELD_STATES, RESERVED, WASTE_STATES
 from tests import dashboard_data
 from tests.dashboard_data import BROKEN, HOSTILE_JOB, HOSTILE_TEAM, LAST, published_home

@@ -14,9 +14,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from dashboards import figures, serve
+from dashboards import serve
 from lake.home import Home
 from lake.read import Door
+from models import figures
 from tests.dashboard_data import published_home
 
 QUIET = [

@@ -9,9 +9,9 @@ from datetime import timedelta
 import polars as pl
 import pytest
 
-from dashboards import figures
 from lake.home import Home
 from lake.read import Door
+from models import figures
 from tests import dashboard_data
 from tests.dashboard_data import LAST, published_home
 from tests.dashboard_page import opened, shown, table, usual, words

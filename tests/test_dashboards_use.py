@@ -9,12 +9,12 @@ from datetime import UTC, date, datetime, timedelta
 import polars as pl
 import pytest
 
-from dashboards import figures
 from dashboards.charts import gapless
 from dashboards.heat import kinds
 from dashboards.use import with_ratios
 from lake.home import Home
 from lake.read import Door
+from models import figures
 from tests.dashboard_data import LAST, published_home
 from tests.dashboard_page import shown, table, usual, words
 

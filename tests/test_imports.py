@@ -38,6 +38,7 @@ LIGHT_COMMANDS = {
     "query": ["query", "select 1"],
     "explain": ["explain", "mart.team_days", "held_gpu_seconds", "team_name=a"],
     "status": ["status"],
+    "report": ["report", "weekly", "--dry-run"],
 }
 
 

@@ -47,6 +47,7 @@ class Lived(NamedTuple):
     end: int
     """The last one."""
     unseen: set[str]
+    """Pods that no scrape found on a node."""
 
 
 @pytest.fixture(scope="module", params=CASES if REQUIRE_ALL else [*CASES][:2])
@@ -142,8 +143,7 @@ def test_the_laws_hold(lived):
 
 
 def test_what_lived_between_scrapes_is_not_there_and_the_time_is_sampled(lived):
-    pods = lived.rows["raw.pod_versions"]["pod_uid"]
-    assert not lived.unseen & set(pods)
+    assert not lived.unseen & set(held(lived))
     names = lived.rows["raw.coverage"]["coverage_name"].unique().to_list()
     assert names == ["sampled"]
     [(recorded, known)] = lived.con.execute(

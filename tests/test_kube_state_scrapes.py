@@ -99,6 +99,19 @@ def test_a_pod_that_a_scrape_lacks_but_the_next_one_has_was_there():
     assert found == [("always", 30, "LISTED"), ("blinks", 30, "LISTED")]
 
 
+def test_a_target_that_has_just_begun_and_lists_little_ends_no_pod():
+    told = Told(end=1800)
+    node(told)
+    for number in range(20):
+        pod(told, f"p{number}", end=1170)
+        pod(told, f"p{number}", 1210)
+    assert "DELETED" not in told.read(1200).pods("change_name")
+    for number in range(20, 40):
+        pod(told, f"p{number}", end=1170)
+    gone = told.read(1200).pods("change_name", "observed_at")
+    assert gone.count(("DELETED", 1230)) == 20  # the next scrape lacks them too
+
+
 def test_what_lived_between_two_scrapes_is_not_there_and_the_time_is_sampled():
     told = Told()
     pod(told, "always")
@@ -160,6 +173,16 @@ def test_a_second_target_tells_the_same_again_and_nothing_is_summed(end):
     kept, readings, copies, *_ = (sum(each) for each in zip(*two.counts, strict=True))
     ours = sum(count.kept for count in one.counts)
     assert kept - copies == readings == pytest.approx(ours, rel=0.02)
+
+
+def test_of_two_targets_that_disagree_the_first_is_believed_throughout():
+    told = Told()
+    told.replica("b", 45)
+    labels = pod(told, phase="")
+    for by, since in (("a", 600), ("b", 1800)):  # b hears of it late
+        told.tell("kube_pod_status_phase", 1, 0, since, by=by, phase="Pending", **labels)
+        told.tell("kube_pod_status_phase", 1, since, by=by, phase="Running", **labels)
+    assert told.read().pods("observed_at", "phase_name") == [(30, "Pending"), (630, "Running")]
 
 
 def test_a_target_that_another_one_follows_loses_no_pod():

@@ -7,7 +7,6 @@ import polars as pl
 import streamlit as st
 
 from dashboards.data import Reading
-from dashboards.figures import NONE, hours, percent, ratio
 from dashboards.headlines import card
 from dashboards.sight import (
     BLIND_COLUMNS,
@@ -26,6 +25,7 @@ from dashboards.sight import (
 from dashboards.tables import show
 from dashboards.use import over
 from dashboards.views.blind_map import sight_map
+from models.figures import NONE, hours, percent, ratio
 from models.mart_gpus import USE_HOURS
 from models.table import Column
 

@@ -5,11 +5,11 @@ import polars as pl
 import streamlit as st
 
 from dashboards.data import Reading
-from dashboards.figures import percent, plain
 from dashboards.heat import MOST_ROWS, SCALE
 from dashboards.sight import METRICS, NAMES, TOLD_OF_EXPECTED
 from dashboards.style import INK, MUTED, draw
 from dashboards.views.used_map import with_row_names
+from models.figures import percent, plain
 
 
 def sight_map(reading: Reading, sight: pl.DataFrame, enough: float) -> None:

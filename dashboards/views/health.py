@@ -19,11 +19,11 @@ from dashboards.faults import (
     GPUS,
     SLOWED,
 )
-from dashboards.figures import NOT_MEASURED, hours, percent, ratio
 from dashboards.filters import BIND, choice
 from dashboards.headlines import card
 from dashboards.style import draw
 from dashboards.tables import show
+from models.figures import NOT_MEASURED, hours, percent, ratio
 from models.mart_gpus import GPU_HEALTH
 from models.table import Column
 

@@ -9,7 +9,6 @@ import polars as pl
 import streamlit as st
 
 from dashboards.data import Reading
-from dashboards.figures import NOT_MEASURED, amount, duration, hours, instant, money, percent, ratio
 from dashboards.filters import BIND, choice
 from dashboards.headlines import card
 from dashboards.idling import (
@@ -27,9 +26,10 @@ from dashboards.idling import (
 from dashboards.links import chosen_workload, link, links, workload_bar
 from dashboards.tables import show
 from dashboards.views.idle_more import CLOCK, columns, ended, findings, labels, worded
-from dashboards.words import LIKELY_CAUSES, NAMES, word
+from models.figures import NOT_MEASURED, amount, duration, hours, instant, money, percent, ratio
 from models.mart_gpus import EPISODES
 from models.table import Column, Kind
+from models.words import LIKELY_CAUSES, NAMES, word
 
 FRESH = timedelta(minutes=15)
 KINDS = {"all": "idle and stalled", "idle": "idle", "stalled": "stalled"}

@@ -9,9 +9,9 @@ import streamlit as st
 from dashboards.data import Reading
 from dashboards.idling import COLUMNS, FINDINGS, GPUS, PRICED, by_pod
 from dashboards.tables import show
-from dashboards.words import FINDINGS as FOUND
 from models.mart_gpus import EPISODES, GPU_FINDINGS
 from models.table import Column, Kind
+from models.words import FINDINGS as FOUND
 
 LABELS = {
     "gpus_text": "GPUs",

@@ -8,7 +8,6 @@ import streamlit as st
 
 from dashboards.charts import ratio_lines
 from dashboards.data import Reading
-from dashboards.figures import NOT_MEASURED, hours, money, percent, ratio
 from dashboards.filters import choice
 from dashboards.headlines import headline
 from dashboards.links import chosen_workload, link, links, workload_bar
@@ -29,10 +28,11 @@ from dashboards.use import (
     with_ratios,
 )
 from dashboards.views.used_map import maps, with_row_names
-from dashboards.words import NAMES
+from models.figures import NOT_MEASURED, hours, money, percent, ratio
 from models.mart_gpus import USE_HOURS, USE_WORKLOADS
 from models.states import RESERVED, UNATTRIBUTED
 from models.table import Column, Kind
+from models.words import NAMES
 
 UNITS = {"hours": "GPU-hours", "money": "money"}
 BY = {

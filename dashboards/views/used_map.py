@@ -6,10 +6,10 @@ import polars as pl
 import streamlit as st
 
 from dashboards.data import Reading
-from dashboards.figures import plain
 from dashboards.filters import BIND, choice
 from dashboards.heat import KEY, KEY_OF_PART, MEANINGS, MEASURES, MOST_ROWS, ORDERS, heat_map
 from dashboards.use import DEVICES, NODES, Use, with_ratios
+from models.figures import plain
 
 
 def with_row_names(rows: pl.DataFrame, reading: Reading) -> pl.DataFrame:

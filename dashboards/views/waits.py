@@ -8,12 +8,12 @@ import polars as pl
 import streamlit as st
 
 from dashboards.data import Reading
-from dashboards.figures import duration, hours, percent, ratio
 from dashboards.filters import choice
 from dashboards.headlines import headline
 from dashboards.style import LINE, MUTED, OUTCOME_COLOURS, draw
 from dashboards.tables import show
 from dashboards.waiting import BINS, CURVE, LONGEST, Slice
+from models.figures import duration, hours, percent, ratio
 from models.mart import ATTEMPT_WAITS, QUEUE_WAITS
 from models.table import Column, Kind
 

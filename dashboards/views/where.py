@@ -8,16 +8,16 @@ import streamlit as st
 
 from dashboards.charts import days_chart, waterfall
 from dashboards.data import Reading
-from dashboards.figures import hours, money, percent, ratio
 from dashboards.filters import choice
 from dashboards.headlines import Good, headline
 from dashboards.tables import priced_only, show
 from dashboards.trust import caution
 from dashboards.views.where_teams import held_by
-from dashboards.words import STATES, WASTE
+from models.figures import hours, money, percent, ratio
 from models.mart import FLEET_STATES
 from models.states import HELD_STATES, WASTE_STATES
 from models.table import Column, Kind
+from models.words import STATES, WASTE
 
 SUMS = """
 select

@@ -8,10 +8,10 @@ import streamlit as st
 
 from dashboards.charts import days_chart, waterfall
 from dashboards.data import Reading
-from dashboards.figures import hours, money, percent, ratio
 from dashboards.headlines import headline, not_measured
 from dashboards.trust import caution
-from dashboards.words import WASTE
+from models.figures import hours, money, percent, ratio
+from models.words import WASTE
 
 SUMS = """
 select

@@ -10,15 +10,15 @@ import streamlit as st
 
 from dashboards.charts import OTHER_TEAMS, days_chart, series_colour
 from dashboards.data import Reading
-from dashboards.figures import hours, money, percent, ratio
 from dashboards.headlines import headline, not_measured
 from dashboards.style import SERIES
 from dashboards.tables import priced_only, show
 from dashboards.trust import caution
-from dashboards.words import HOLDERS, WASTE
+from models.figures import hours, money, percent, ratio
 from models.mart import TEAM_DAYS, WORKLOAD_DAYS
 from models.states import RESERVED
 from models.table import Column, Kind
+from models.words import HOLDERS, WASTE
 
 TEAMS = """
 select

@@ -1,7 +1,7 @@
 """How a figure is written: hours, money, shares, durations, changes, and names made harmless.
 
 Rounding happens here and nowhere earlier. What a figure means belongs in `words`; charts and
-colours belong in `style`.
+colours belong to the pages.
 """
 
 from datetime import UTC, datetime
