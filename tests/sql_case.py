@@ -93,6 +93,11 @@ class Case:
             "workload_class": "training", "workload_key_uid": name, "workload_name": name, **told,
         })  # fmt: skip
 
+    def add_models(self) -> None:
+        """What the catalogue knows of the T4."""
+        self.add(raw.GPU_MODELS, gpu_model_name="t4", memory_mib=15360, limit_watts=70,
+                 bare_watts=10, context_watts=27)  # fmt: skip
+
     def read(
         self, gpu: str, begin: int, end: int, pod: str = "", node: str = "n", **told: Any
     ) -> None:

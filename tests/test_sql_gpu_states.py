@@ -4,7 +4,6 @@ Whose GPU it was and what a hold's state becomes of it is in test_sql_hold_parts
 read in test_dcgm. Samples come each half minute.
 """
 
-from models import raw
 from tests.sql_case import Case
 
 END = 3600
@@ -18,8 +17,7 @@ def case_of(*spells, seconds=END, **told):
     """A T4 that reads so from second to second; (begin, end, readings)."""
     case = Case(seconds)
     case.node("n")
-    case.add(raw.GPU_MODELS, gpu_model_name="t4", memory_mib=15360, limit_watts=70,
-             bare_watts=10, context_watts=27)  # fmt: skip
+    case.add_models()
     for begin, end, readings in spells:
         case.read("g", begin, end, **readings, **told)
     return case
