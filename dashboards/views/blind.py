@@ -234,7 +234,9 @@ def reads(reading: Reading, rows: pl.DataFrame) -> None:
         for family, whole, read in shares.iter_rows()
     ]
     st.markdown(f"Read completely: {' · '.join(said)}.")
-    short = rows.filter(pl.col("read_name").is_in(["partial", "missing"]))
+    # The edges of a recording are no loss.
+    lost = pl.col("read_name").is_in(["partial", "missing"]) & (pl.col("stretch_seconds") >= 60)
+    short = rows.filter(lost)
     if short.is_empty():
         return
     show(
@@ -242,7 +244,8 @@ def reads(reading: Reading, rows: pl.DataFrame) -> None:
         with_cluster(reading, READ_COLUMNS),
         name=reading.file("unread"),
         key="reads",
-        caption="It is asked for again, at last once a day. Lengths are hours:minutes:seconds.",
+        caption="A minute and more. It is asked for again, at last once a day. Lengths are "
+        "hours:minutes:seconds.",
         labels=LABELS,
         shown=short.head(500).with_columns(pl.col("family_name").replace(FAMILIES)),
     )
