@@ -178,8 +178,10 @@ def with_ratios(rows: pl.DataFrame, unit: str = "hours") -> pl.DataFrame:
     # Starting and loading need no reading: beside them, what runs may all be unseen.
     running = pl.sum_horizontal(pl.col(f"{n}_gpu_seconds") for n in ("active", "idle", "stalled"))
     is_unseen = (running == 0) & (pl.col("unobserved_gpu_seconds") > 0)
+    # Active by GPU_UTIL alone: 0 % of what else has a reading would be told as 0 % of all.
+    is_unweighed = (pl.col("active_gpu_seconds") > 0) & (pl.col("effective_gpu_seconds") == 0)
     found = {
-        "utilisation_ratio": over(of("effective"), of("sm_observed")),
+        "utilisation_ratio": pl.when(~is_unweighed).then(over(of("effective"), of("sm_observed"))),
         "sm_known_ratio": over(of("sm_observed").fill_null(0), held),
         "active_ratio": pl.when(~is_unseen).then(over(of("active"), held - unobserved)),
         "measured_ratio": over(held - unobserved, held),

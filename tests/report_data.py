@@ -1,7 +1,6 @@
 """A lake made by hand for the tests of reports: two teams and free GPUs, over two weeks.
 
-Each row is a few figures; what it adds up to can be told by hand. Until sql/view has the view
-`episodes`, a stand-in joins a day's pieces to those of the next.
+Each row is a few figures; what it adds up to can be told by hand.
 """
 
 from collections.abc import Iterable
@@ -11,7 +10,6 @@ from typing import Any
 
 import polars as pl
 
-import sql
 from lake.create import create
 from lake.home import Home
 from lake.run import Run
@@ -27,54 +25,6 @@ DAYS = [WEEK.before.begin_on + timedelta(days=n) for n in range(14)]
 HOSTILE_TEAM = 'evil\r\nBcc: all@example.com <b>"x"'
 HOSTILE_JOB = "<script>alert(1)</script>‮\n! Cluster alpha"
 HOUR = 3600
-STAND_IN = """
--- episodes: Idle and stalled GPUs of holds, each episode whole over the days of a period.
-with
-pieces as (
-    select
-        *,
-        is_from_before and begin_at = max(end_at) over (
-            partition by cluster_name, episode_name, hold_id, part_number
-            order by begin_at
-            rows between unbounded preceding and 1 preceding
-        ) as goes_on
-    from mart.gpu_episodes
-    where day_on >= $begin_on and day_on < $end_on
-),
-
-numbered as (
-    select
-        * exclude (goes_on),
-        count(*) filter (where not coalesce(goes_on, false)) over (
-            partition by cluster_name, episode_name, hold_id, part_number
-            order by begin_at
-        ) as spell_number
-    from pieces
-)
-
-select
-    cluster_name,
-    episode_name,
-    hold_id,
-    part_number,
-    min(begin_at) as since_at,
-    max(end_at) as until_at,
-    arg_max(is_open, begin_at) as is_open,
-    date_diff('second', min(begin_at), max(end_at)) as episode_seconds,
-    any_value(columns(c -> c in (
-        'team_name', 'contacts_text', 'user_name', 'workload_key_uid', 'workload_kind_name',
-        'namespace_name', 'workload_name', 'workload_class', 'pod_uid', 'pod_name',
-        'pod_gpu_count', 'node_uid', 'node_name', 'gpu_uuid', 'instance_number',
-        'gpu_model_name', 'is_certain', 'likely_cause_name', 'evidence_text'
-    ))),
-    sum(gpu_seconds)::decimal(18, 6) as gpu_seconds,
-    sum(unpriced_gpu_seconds)::decimal(18, 6) as unpriced_gpu_seconds,
-    sum(episode_cost)::decimal(18, 6) as episode_cost
-from numbered
-group by cluster_name, episode_name, hold_id, part_number, spell_number
-"""
-sql.VIEWS.setdefault("episodes", STAND_IN)
-
 FILLERS: dict[Kind, Any] = {
     Kind.TEXT: "-",
     Kind.COUNT: 1,

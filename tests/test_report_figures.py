@@ -20,6 +20,7 @@ from pipelines.report_basis import basis
 from pipelines.report_figures import collect
 from pipelines.report_html import html
 from pipelines.report_text import text
+from tests import dashboard_page
 from tests.report_data import DAYS, WEEK, ZONE, episode, known, publish, use, usual
 
 APP = Path(__file__).parents[1] / "dashboards" / "app.py"
@@ -107,6 +108,17 @@ def page(monkeypatch, home: Home, **query: str) -> dict[str, str]:
 def test_a_team_s_figures_are_those_of_its_page(home, monkeypatch):
     drawn, told = page(monkeypatch, home, team="vision"), shown(made(home, "vision"))
     assert (told["Held"][0], told["Cost"][0]) == (drawn["Held"], drawn["Cost"])
+
+
+def test_use_and_idleness_are_those_of_the_pages_that_show_them(home, monkeypatch):
+    for team in (None, "vision"):
+        query = {"team": team} if team else {}
+        told = shown(made(home, team))
+        drawn = dashboard_page.shown(
+            dashboard_page.opened(monkeypatch, home.path, "used", days="7", **query)
+        )
+        for name in ("Utilisation ratio", "Active ratio", *(() if team else ("Allocation ratio",))):
+            assert told[name][0] == drawn[name], (team, name)
 
 
 def test_the_platform_s_figures_are_those_of_its_pages(home, monkeypatch):
