@@ -64,13 +64,24 @@ def test_a_fleet_that_nothing_measures_is_not_at_0_percent_because_its_pods_star
 def test_in_money_what_has_no_price_is_in_no_ratio():
     """6 held at a cost of 12, of which 3 active; the unobserved have no price at all."""
     row = {"available_gpu_seconds": 1, "active_gpu_seconds": 1, "idle_gpu_seconds": 0,
-           "stalled_gpu_seconds": 0, "unobserved_gpu_seconds": 9, "available_cost": 24.0,
+           "stalled_gpu_seconds": 0, "unobserved_gpu_seconds": 9, "effective_gpu_seconds": 0,
+           "available_cost": 24.0,
            "held_cost": 12.0, "active_cost": 6.0, "unobserved_cost": None, "sm_observed_cost": None,
            "effective_cost": None}  # fmt: skip
     schema = {name: pl.Float64 for name in row}
     found = with_ratios(pl.DataFrame([row], schema=schema), "money").row(0, named=True)
     assert (found["allocation_ratio"], found["active_ratio"]) == (0.5, 0.5)
     assert found["utilisation_ratio"] is None
+
+
+def test_where_only_the_idle_has_an_sm_reading_there_is_no_utilisation():
+    """20 of 24 held are active by GPU_UTIL; of the 4 that are idle SM reads 0."""
+    times = {"available": 24, "held": 24, "active": 20, "idle": 4, "stalled": 0, "unobserved": 0,
+             "sm_observed": 4, "effective": 0}  # fmt: skip
+    row = {f"{name}_gpu_seconds": float(time) for name, time in times.items()}
+    found = with_ratios(pl.DataFrame([row])).row(0, named=True)
+    assert found["utilisation_ratio"] is None
+    assert found["sm_known_ratio"] == 4 / 24
 
 
 def test_the_ratios_on_the_page_are_those_of_the_mart():
