@@ -136,7 +136,7 @@ def _stage(run: Run, config: Config, sources: Sequence[Any], now: datetime | Non
     for table in DAILY:
         run.begin(table)
     loaded = run.load(*DAILY, begin_on=day_before, end_on=run.window.begin_on)
-    settings = settings_of(config, run.window.cluster)
+    settings = settings_of(config, run.window.cluster, sources)
     for source in sources:
         for batch in ALL[source.kind].collect(source, settings, run.window):
             run.append(CATALOG[batch.table], batch.frame)

@@ -77,7 +77,7 @@ def _sources(config: "Config", cluster: str) -> Iterator[Finding]:
         if not source.path.exists():
             yield Finding(f"{name} is not there", "correct its path, or mount it", UNREACHABLE)
             continue
-        kind, told = ALL[source.kind], settings(config, cluster)
+        kind, told = ALL[source.kind], settings(config, cluster, sources)
         try:
             span = kind.span(source, told)
             if span is None:

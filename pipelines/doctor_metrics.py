@@ -31,9 +31,14 @@ from pipelines.doctor_view import (
 from pipelines.findings import Finding
 
 NEEDED = (
-    *("kube_pod_info", "kube_pod_status_phase", "kube_pod_container_resource_requests"),
+    *(
+        "kube_pod_info",
+        "kube_pod_created",
+        "kube_pod_status_phase",
+        "kube_pod_container_resource_requests",
+    ),
     *("kube_pod_owner", "kube_node_info", "kube_node_status_capacity"),
-    *("kube_node_status_allocatable",),
+    "kube_node_status_allocatable",
 )
 """Of kube-state-metrics: without one of them holds or capacity are wrong or missing."""
 

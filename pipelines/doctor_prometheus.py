@@ -48,16 +48,23 @@ def prometheus(config: Config, cluster: str, source: PrometheusSource) -> Iterat
         yield Finding(f"{name} is not there", "correct its path, or mount it", UNREACHABLE)
 
 
-def _view(config: Config, cluster: str, client: Prometheus | Recorded, now: int) -> View:
+def _recorders(config: Config, cluster: str) -> list[Any]:
     sources: Any = next((c.sources for c in config.clusters if c.name == cluster), ())
-    has_recorder = any(source.kind == "kubernetes" for source in sources)
+    return [source for source in sources if source.kind == "kubernetes"]
+
+
+def _view(config: Config, cluster: str, client: Prometheus | Recorded, now: int) -> View:
+    has_recorder = bool(_recorders(config, cluster))
     return View(client, settings_of(config, cluster), config, cluster, now, has_recorder)
 
 
 def _folder(config: Config, cluster: str, source: PrometheusSource, name: str) -> Iterator[Finding]:
     assert source.path is not None
     with Recorded(source.path, source.observed_at, config.lake.accounting_zone) as recorded:
+        is_shared = any(r.path == source.path for r in _recorders(config, cluster))
         for reason, times in sorted(recorded.notices.items()):
+            if reason == "other_file" and is_shared:
+                continue  # the cluster's source of kind kubernetes reads them
             mend = "set observed_at" if reason == "no_time" else "correct the file"
             yield Finding(f"{name}: {times:,} x {reason}: {recorded.examples.get(reason)}", mend)
         if recorded.last is None:

@@ -86,6 +86,7 @@ def sound() -> list[Series]:
             Series("kube_node_labels", of_node | {"label_nvidia_com_gpu_product": "H100"}),
             Series("kube_namespace_labels", kube | {"namespace": "ml", "label_owner": "x"}),
             Series("kube_pod_info", of_pod | {"node": node}),
+            Series("kube_pod_created", of_pod, 1_767_225_600),
             Series("kube_pod_owner", of_pod | {"owner_kind": "Job"}),
             Series("kube_pod_status_phase", of_pod | {"phase": "Running"}),
             Series("kube_pod_labels", of_pod | {"label_example_com_team": "ml"}),
