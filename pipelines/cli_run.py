@@ -72,7 +72,9 @@ def one(
     with progress(plain(cluster)) as step:
         try:
             window = _window(config, cluster, begin_on, last_on)
-            outcome = process(home, config, cluster, window, sources=sources, progress=step)
+            outcome = process(
+                home, config, cluster, window, sources=sources, progress=step, at_once=True
+            )
         except LakeError as error:
             typer.echo(plain(f"{cluster}: {error}"), err=True)
             return REFUSED
