@@ -62,6 +62,17 @@ def test_an_empty_file_is_a_configuration_in_utc_and_dollars(written):
     assert (config.lake.accounting_zone, config.lake.currency) == ("UTC", "USD")
 
 
+def test_the_prometheus_that_the_example_leaves_out_is_sound(tmp_path):
+    text = (EXAMPLES / "gpuledger.yaml").read_text()
+    taken = text.replace("      # - kind: prom", "      - kind: prom").replace(
+        "      #   ", "        "
+    )
+    path = tmp_path / "gpuledger.yaml"
+    path.write_text(taken)
+    _, source = load(path).clusters[0].sources
+    assert (source.kind, source.tenant) == ("prometheus", "platform")
+
+
 def test_the_shipped_examples_are_sound():
     assert load(EXAMPLES / "gpuledger.yaml").clusters[0].name == "alpha"
     assert load(EXAMPLES / "openb/gpuledger.yaml").clusters[0].sources[0].kind == "table"
@@ -181,7 +192,7 @@ def test_every_frame_keeps_its_contract(written):
         ),
         (
             "clusters: [{name: a, sources: [{kind: kubernets, path: x}]}]",
-            "'kubernets' is not one of kubernetes, table; did you mean kubernetes?",
+            "'kubernets' is not one of kubernetes, table, prometheus; did you mean kubernetes?",
         ),
         ("lake: {accounting_zone: Europe/Berln}", "did you mean Europe/Berlin?"),
         ("lake: {currency: USDD}", "lake.currency: is no ISO 4217 code"),

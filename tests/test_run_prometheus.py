@@ -1,5 +1,6 @@
-"""`run` against a Prometheus that is away, refuses us, and comes back: what is said and published."""
+"""`run` against a Prometheus that is away, refuses us, or comes back: what is said and done."""
 
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -7,9 +8,16 @@ from typer.testing import CliRunner
 
 from collectors import prometheus as client
 from collectors.prometheus_http import Patience
+from collectors.source import Settings
+from lake.create import create
 from lake.home import Home
 from lake.read import Door
+from lake.run import Run
+from models.prometheus import PrometheusSource
+from models.window import Window
 from pipelines.cli import app
+from pipelines.collect import DAILY
+from pipelines.metrics import Metrics
 from simulator import build
 from tests.doctor_fleet import sound
 from tests.prometheus_server import Proxy, Server, says
@@ -85,3 +93,21 @@ def test_a_server_that_refuses_us_is_unreachable_too(config, server):
     assert answer.exit_code == 3, answer.output
     assert "forbidden" in answer.stderr
     assert "published as snapshot" in answer.stdout
+
+
+def test_a_run_tells_how_far_its_reading_is(tmp_path):
+    folder = tmp_path / "recorded"
+    folder.mkdir()
+    lines = [line for series in sound() for line in series.lines(NOON)]
+    (folder / "all.om").write_text("".join(lines) + "# EOF\n")
+    home = Home(tmp_path / "home")
+    create(home, "UTC", "USD")
+    run = Run(home, "r", Window("m", date(2026, 11, 16), date(2026, 11, 17), "UTC"))
+    for table in DAILY:
+        run.begin(table)
+    heard: list[str] = []
+    source = PrometheusSource.model_validate({"kind": "prometheus", "path": folder})
+    assert Metrics(run, source, Settings("m"), tell=heard.append).gather() == []
+    run.discard()
+    assert heard[-1].endswith("72 of 72 hours of metrics")  # of three families
+    assert len(heard) >= 3
