@@ -11,11 +11,11 @@ from collectors import hami
 from collectors.attribution import GROUP_KEYS, LWS
 from collectors.kubernetes import MODEL_KEYS
 from collectors.nodes import PRODUCT_KEYS
-from collectors.requests import AMD, BESIDE, GPU, SHARED
+from collectors.requests import AMD, BESIDE, GPU, PARTS, SHARED
 from collectors.source import Settings
 
 RESOURCES = (
-    *(GPU, SHARED, AMD, *sorted(BESIDE)),
+    *(GPU, SHARED, AMD, *PARTS, *sorted(BESIDE)),
     *("amd.com/gpu_spx_nps1", "gpu.intel.com/i915", "gpu.intel.com/xe", "habana.ai/gaudi"),
     *("aws.amazon.com/neuron", "aws.amazon.com/neuroncore", "aws.amazon.com/neurondevice"),
     *("google.com/tpu", "cloud-tpus.google.com/v3", "huawei.com/Ascend310", "huawei.com/Ascend910"),

@@ -11,7 +11,7 @@ import orjson
 
 from collectors import hami
 from collectors.quantities import mib, micros, milli, needed, part, parts, text, words
-from collectors.requests import GPU, MIG, SHARED, accelerators
+from collectors.requests import GPU, MIG, SHARED, accelerators, units_per_gpu
 from collectors.source import Note, Settings, Unusable, Version
 from models.gpus import canonical, catalogue
 from models.mig import instance_of, profile_in, profile_of, share
@@ -75,7 +75,9 @@ def _instance_unit(model: str, profile: str, note: Note) -> Unit:
     return Unit(assumed, assumed, assumed, True)
 
 
-def _unit(resource: str, model: str, product: str, labels: dict[str, str], note: Note) -> Unit:
+def _unit(
+    resource: str, model: str, product: str, labels: dict[str, str], settings: Settings, note: Note
+) -> Unit:
     plain = resource.removesuffix(".shared")
     whole = Unit(Fraction(1), Fraction(1), Fraction(1), False)
     single = profile_in(product) if resource in (GPU, SHARED) else None
@@ -85,7 +87,7 @@ def _unit(resource: str, model: str, product: str, labels: dict[str, str], note:
         unit = _profile_unit(model, plain.removeprefix(MIG), note)
     else:
         unit = whole
-    parted = Fraction(1, _replicas(labels, resource))
+    parted = Fraction(1, _replicas(labels, resource) * units_per_gpu(resource, settings))
     return Unit(unit.share * parted, unit.compute * parted, unit.memory * parted, unit.is_mig)
 
 
@@ -166,7 +168,7 @@ def node_row(version: Version, settings: Settings, note: Note) -> dict[str, Any]
         listed = [settings.accelerators[r] for r in capacity if r in settings.accelerators]
         model = listed[0] if listed else UNKNOWN
     units = {
-        resource: _unit(resource, model, product or "", labels, note)
+        resource: _unit(resource, model, product or "", labels, settings, note)
         for resource in sorted(capacity.keys() | allocatable.keys())
     }
     count, source = _count(labels, annotations, model, product or "", capacity, units)

@@ -11,6 +11,8 @@ from collectors.quantities import milli, part, parts, whole
 from collectors.source import Note, Settings
 
 GPU, SHARED, MIG, AMD = "nvidia.com/gpu", "nvidia.com/gpu.shared", "nvidia.com/mig-", "amd.com/gpu"
+PARTS = {"k8s.amazonaws.com/vgpu": 10}
+"""Resources of which several units are one GPU: how many, as their plugins have it by default."""
 BESIDE = frozenset(("nvidia.com/gpumem", "nvidia.com/gpumem-percentage", "nvidia.com/gpucores"))
 """HAMi's further conditions on a GPU: not GPUs themselves."""
 SUSPECT = re.compile(
@@ -20,7 +22,7 @@ SUSPECT = re.compile(
 
 @lru_cache(maxsize=4096)
 def _known(resource: str) -> bool:
-    return resource in (GPU, SHARED, AMD) or resource.startswith(MIG)
+    return resource in (GPU, SHARED, AMD, *PARTS) or resource.startswith(MIG)
 
 
 @lru_cache(maxsize=4096)
@@ -31,6 +33,11 @@ def _suspect(resource: str) -> bool:
 def is_accelerator(resource: str, settings: Settings) -> bool:
     """Whether a resource is GPUs; `accelerators` of the configuration adds to ours."""
     return _known(resource) or resource in settings.accelerators
+
+
+def units_per_gpu(resource: str, settings: Settings) -> int:
+    """How many units of a resource are one GPU, beside replicas that labels tell of."""
+    return settings.units_per_gpu.get(resource, PARTS.get(resource, 1))
 
 
 def accelerators(amounts: dict[str, Any], settings: Settings, note: Note) -> dict[str, int]:

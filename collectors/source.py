@@ -51,6 +51,8 @@ class Settings:
     zone: str = "UTC"
     accelerators: dict[str, str] = field(default_factory=dict)
     """Further extended resources that are GPUs -> canonical model."""
+    units_per_gpu: dict[str, int] = field(default_factory=dict)
+    """Extended resource -> how many units of it are one GPU."""
     user_keys: tuple[str, ...] = ()
     account_keys: tuple[str, ...] = ()
     submitted_keys: tuple[str, ...] = ()
@@ -74,6 +76,7 @@ def settings(config: Config, cluster: str, sources: Iterable[Any] = ()) -> Setti
         cluster=cluster,
         zone=config.lake.accounting_zone,
         accelerators={a.resource: canonical(a.gpu_model) for a in config.accelerators},
+        units_per_gpu={a.resource: a.units_per_gpu for a in config.accelerators},
         user_keys=tuple(config.annotations.user),
         account_keys=tuple(config.annotations.account),
         submitted_keys=tuple(config.annotations.submitted_at),

@@ -23,10 +23,26 @@ PAGES = [
     ),
     st.Page("views/who.py", title="Who spent what?", icon=":material/groups:", url_path="who"),
     st.Page(
+        "views/used.py", title="Allocated or used?", icon=":material/grid_on:", url_path="used"
+    ),
+    st.Page(
+        "views/idle.py",
+        title="Which GPUs are idle now?",
+        icon=":material/bedtime:",
+        url_path="idle",
+    ),
+    st.Page(
         "views/waits.py",
         title="How long do jobs wait?",
         icon=":material/hourglass_top:",
         url_path="waits",
+    ),
+    st.Page("views/health.py", title="GPU health", icon=":material/ecg_heart:", url_path="health"),
+    st.Page(
+        "views/blind.py",
+        title="What are we blind to?",
+        icon=":material/visibility_off:",
+        url_path="blind",
     ),
 ]
 

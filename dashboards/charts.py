@@ -3,11 +3,12 @@
 Colours and the template are in `style`; names from clusters pass through `figures.plain`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import plotly.graph_objects as go
 import polars as pl
 
+from dashboards.data import Reading
 from dashboards.style import (
     HATCHES,
     INK,
@@ -154,6 +155,79 @@ def days_chart(
     figure.update_yaxes(title=currency if is_money else "GPU-hours", tickformat="~s")
     figure.update_xaxes(tickformat="%-d %b")
     draw(figure, key, 360, "Stacked bars by day")
+
+
+def ratio_lines(
+    rows: pl.DataFrame,
+    lines: Mapping[str, tuple[str, str]],
+    coverage: tuple[str, str],
+    reading: Reading,
+    key: str,
+    alt: str,
+) -> None:
+    """Shares over time from `begin_at` on, their coverage as a band behind; unknown is a gap.
+
+    `lines` and `coverage` name columns, how they are called and, of lines, their colour.
+    """
+    figure = go.Figure()
+    rows = gapless(rows, reading.zone)
+    at = rows["begin_at"].dt.replace_time_zone(None).to_list()
+    column, name = coverage
+    band = [None if v is None else 100 * v for v in rows[column]]
+    figure.add_scatter(
+        x=at,
+        y=[v or 0 for v in band],
+        name=name,
+        mode="lines",
+        fill="tozeroy",
+        fillcolor="rgba(138, 151, 166, 0.16)",
+        line={"width": 0, "shape": "hvh"},
+        customdata=["not known" if v is None else f"{v:.1f} %" for v in band],
+        hovertemplate=f"{name}: %{{customdata}}<extra></extra>",
+    )
+    for column, (name, colour) in lines.items():
+        values = [None if v is None else 100 * v for v in rows[column]]
+        figure.add_scatter(
+            x=at,
+            y=values,
+            name=name,
+            mode="lines+markers" if len(values) <= MARKED else "lines",
+            marker={"size": 5},
+            line={"color": colour, "width": 2},
+            connectgaps=False,
+            hovertemplate=f"{name}: %{{y:.1f}} %<extra></extra>",
+        )
+    figure.update_yaxes(range=[0, 104], ticksuffix=" %", tick0=0, dtick=25)
+    period = reading.period
+    figure.update_xaxes(
+        tickformat="%-d %b" if period.days > 2 else "%H:%M<br>%-d %b",
+        ticks="outside",
+        ticklen=8,
+        tickcolor="rgba(0,0,0,0)",
+        range=[str(period.begin_on), str(period.end_on)],
+    )
+    figure.update_layout(hovermode="x unified", legend_traceorder="reversed")
+    draw(figure, key, 300, alt)
+
+
+def gapless(rows: pl.DataFrame, zone: str) -> pl.DataFrame:
+    """The rows in the zone's time, with an empty one for each hour or day that has none."""
+    local = rows.with_columns(pl.col("begin_at").dt.convert_time_zone(zone))
+    if local.is_empty():
+        return local
+    at = local["begin_at"]
+    is_daily = (at.dt.hour() == 0).all()
+    whole = pl.datetime_range(
+        local.select(pl.col("begin_at").min()).item(),
+        local.select(pl.col("begin_at").max()).item(),
+        "1d" if is_daily else "1h",
+        time_zone=zone,
+        eager=True,
+    )
+    return pl.DataFrame({"begin_at": whole.cast(at.dtype)}).join(local, on="begin_at", how="left")
+
+
+MARKED = 40  # points up to which each is marked, so that one between two gaps is seen
 
 
 def series_colour(name: str, place: int) -> str:

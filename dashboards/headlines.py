@@ -53,6 +53,14 @@ def headline(
             st.caption(note)
 
 
+def card(name: str, shown: str, *, note: str = "", doc: str = "") -> None:
+    """Draw one figure of now, which has no earlier one; `note` and `doc` are ours."""
+    with st.container(border=True, height="stretch"):
+        st.metric(name, shown, help=doc or None)
+        if note:
+            st.caption(note)
+
+
 def not_measured(
     reading: Reading, unobserved: Number, held: Number, before: tuple[Number | None, Number | None]
 ) -> None:

@@ -47,7 +47,18 @@ def warm(over: threading.Event) -> None:
             return
     import plotly.graph_objects as go
 
-    from dashboards import charts, data, filters, headlines, tables, trust, waiting  # noqa: F401
+    from dashboards import (  # noqa: F401
+        charts,
+        data,
+        filters,
+        headlines,
+        heat,
+        idling,
+        tables,
+        trust,
+        use,
+        waiting,
+    )
 
     go.Figure(go.Bar(x=[1], y=[1])).update_layout(template="gpuledger").to_json()
     with suppress(data.LakeError):  # the pages will say so

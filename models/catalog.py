@@ -1,11 +1,24 @@
 """All table contracts by name; the contracts themselves live in raw, core_*, mart and meta."""
 
-from models import core_gpus, core_objects, core_time, core_uses, mart, mart_gpus, meta, raw
+from models import (
+    core_gpus,
+    core_objects,
+    core_time,
+    core_uses,
+    mart,
+    mart_gpus,
+    mart_sight,
+    meta,
+    raw,
+)
 from models.table import Table
 
 CATALOG: dict[str, Table] = {
     table.name: table
-    for layer in (raw, core_objects, core_time, core_gpus, core_uses, mart, mart_gpus, meta)
+    for layer in (
+        *(raw, core_objects, core_time, core_gpus, core_uses, mart, mart_gpus, mart_sight),
+        meta,
+    )
     for table in layer.TABLES
 }
 """Every stored table: `layer.name` -> contract."""

@@ -106,10 +106,11 @@ class Labels(Part):
 
 
 class Accelerator(Part):
-    """An extended resource of which one unit is one GPU."""
+    """An extended resource that is GPUs, or equal parts of them."""
 
     resource: str = Field(pattern=r"^[^/\s]+/[^/\s]+$")
     gpu_model: str = Field(min_length=1)
+    units_per_gpu: int = Field(default=1, ge=1, le=10_000)
 
 
 class Policies(Part):

@@ -31,14 +31,18 @@ USE = (
     seconds("effective", "Active time weighted by SM activity."),
     seconds("unpriced", "Of the installed, without a price."),
     money("installed", "Cost of the installed."),
+    money("available", "Cost of the available."),
     money("held", "Cost of the held."),
     money("active", "Cost of the active."),
     money("idle", "Cost of the idle."),
     money("stalled", "Cost of the stalled."),
+    money("unobserved", "Cost of the unobserved."),
+    money("sm_observed", "Cost of the sm_observed."),
     money("effective", "Cost of the effective."),
 )
 """allocation_ratio = held / available; utilisation_ratio = effective / sm_observed, its coverage
-sm_observed / held; active_ratio = active / (held - unobserved). Always sums over sums."""
+sm_observed / held; active_ratio = active / (held - unobserved). Always sums over sums,
+in hours and likewise in money."""
 
 USES = Table(
     name="core.uses",

@@ -36,6 +36,26 @@ NAMES = {
 }
 """Reserved names -> what a table shows in their place; its CSV keeps the ledger's own."""
 
+LIKELY_CAUSES = {
+    "never_worked": "no activity since its containers run",
+    "waiting_for_peers": "the other members of its job are gone or stuck",
+    "waiting_for_input": "it reads or prepares data",
+    "no_requests": "it serves, and nobody asks",
+    "work_ended": "the work has ended, the pod has not",
+    "interactive": "a session that nobody uses just now",
+    "broken": "the GPU or its node has a fault",
+    "unknown": "nothing tells why",
+}
+"""Likely cause of an idle GPU -> what it says."""
+
+FINDINGS = {
+    "over_sized": "asks for more GPUs than it uses",
+    "nvlink_silent": "NVLink is silent, PCIe carries its traffic",
+    "used_without_hold": "works, and nobody holds it",
+    "label_disagrees": "exporter and Kubernetes name different pods",
+    "more_gpus_than_installed": "more GPUs measured than installed",
+}
+
 WASTE = "starting + gang wait + stalled + idle + terminating"
 
 

@@ -26,6 +26,7 @@ from models.states import UNALLOCATED, UNATTRIBUTED, UNAVAILABLE, UNKNOWN
 from models.table import Table
 from models.window import Window
 from sql import QUERIES
+from tests import dashboard_gpus
 
 LAST = date(2026, 11, 29)
 KNOWN_UNTIL = datetime(2026, 11, 29, 14, tzinfo=UTC)
@@ -68,7 +69,8 @@ FREE = [
     (UNKNOWN, "unrecorded", "recorder_gap", 0.4),
 ]
 MARTS = ("mart.fleet_states", "mart.fleet_waterfall", "mart.fleet_coverage", "mart.team_days",
-         "mart.workload_days", "mart.attempt_waits")  # fmt: skip
+         "mart.workload_days", "mart.attempt_waits", *dashboard_gpus.NAMES)  # fmt: skip
+GPU_DAYS = 21  # so long ago the exporters came
 BROKEN = "time_is_conserved: 3 hours differ <b>on node</b> gpu-7"
 Part = tuple[str, str | None, str, str, float]
 
@@ -217,7 +219,7 @@ def windows(days: int) -> pl.DataFrame:
     )
 
 
-def tables(days: int = 120) -> dict[str, pl.DataFrame]:
+def tables(days: int = 120, *, is_measured: bool = True) -> dict[str, pl.DataFrame]:
     """Every table that a page reads, by name, in the contract's columns."""
     dice = random.Random(7)
     con = duckdb.connect()
@@ -244,13 +246,17 @@ def tables(days: int = 120) -> dict[str, pl.DataFrame]:
     )
     for name in ("fleet_states", "fleet_waterfall", "fleet_coverage", "team_days", "workload_days"):
         con.execute(f"insert into mart.{name} by name {QUERIES[f'mart.{name}']}")
-    return {name: CATALOG[name].conform(con.sql(f"from {name}").pl()) for name in MARTS}
+    if is_measured:
+        dashboard_gpus.fill_marts(con, min(days, GPU_DAYS), KNOWN_UNTIL, FLEET)
+    found = {name: CATALOG[name].conform(con.sql(f"from {name}").pl()) for name in MARTS}
+    first = pl.lit(LAST - timedelta(days=days - 1))
+    return {name: frame.filter(pl.col("day_on") >= first) for name, frame in found.items()}
 
 
-def publish(home: Home, days: int = 120) -> None:
+def publish(home: Home, days: int = 120, *, is_measured: bool = True) -> None:
     """A lake with both clusters published, of which beta's next run then broke a law."""
     create(home, "UTC", "USD")
-    frames = tables(days)
+    frames = tables(days, is_measured=is_measured)
     first, end = LAST - timedelta(days=days - 1), LAST + timedelta(days=1)
     for cluster in ("alpha", "beta"):
         run = Run(home, f"{cluster}-1", Window(cluster, first, end, "UTC"))

@@ -9,11 +9,12 @@ from typing import Any
 import duckdb
 
 import sql
-from models import raw
+from models import activity, raw, xids
 from models.book import frame
 from models.catalog import CATALOG
+from models.raw_metrics import GPU_SAMPLES, GPU_SERIES
 from models.table import Kind
-from pipelines.graph import order
+from pipelines.graph import needed_for, tables_read
 
 DAY = date(2026, 3, 2)
 MIDNIGHT = datetime(2026, 3, 2, tzinfo=UTC)
@@ -54,8 +55,11 @@ class Case:
     def __init__(self, seconds: int = HOUR):
         self.rows: dict[str, list[dict[str, Any]]] = {table.name: [] for table in raw.TABLES}
         self._answering: duckdb.DuckDBPyConnection | None = None
+        self._there: set[str] = set()
         self.cover(0, seconds)
         self.add(raw.POLICIES, policy_name="loading_max_seconds", value_number=1800)
+        self.rows["raw.activity_rules"] = activity.rows(())
+        self.rows["raw.xids"] = list(xids.rows())
 
     def cover(self, begin: float, end: float, how: str = "watched", **told: Any) -> None:
         """A stretch of the known window, and how it was observed."""
@@ -89,6 +93,32 @@ class Case:
             "workload_class": "training", "workload_key_uid": name, "workload_name": name, **told,
         })  # fmt: skip
 
+    def add_models(self) -> None:
+        """What the catalogue knows of the T4."""
+        self.add(raw.GPU_MODELS, gpu_model_name="t4", memory_mib=15360, limit_watts=70,
+                 bare_watts=10, context_watts=27)  # fmt: skip
+
+    def read(
+        self, gpu: str, begin: int, end: int, pod: str = "", node: str = "n", **told: Any
+    ) -> None:
+        """A GPU's samples, one each half minute in (begin, end]; their labels name the pod.
+
+        Without readings it is at work; `instance`, `step` and `driver` may be told, too.
+        """
+        step, instance = told.pop("step", 30), told.pop("instance", -1)
+        driver = told.pop("driver", "580")
+        readings = told or {"sm_ratio": 0.8, "utilisation_ratio": 0.9, "memory_used_mib": 9e3}
+        place = {"node_name": node, "gpu_uuid": gpu, "instance_number": instance}
+        times = range(begin + step, end + 1, step)
+        for time in times:
+            self.add(GPU_SAMPLES, **place, sampled_at=time, **readings)
+        self.add(
+            GPU_SERIES, **place, exporter_name="e", driver_version_text=driver,
+            pod_namespace_name="x" if pod else "", pod_name=pod, pod_uid="", container_name="",
+            begin_at=times[0], end_at=times[-1], sample_count=len(times), gpu_model_name="t4",
+            gpu_product_name="T4", metrics_text=",".join(readings),
+        )  # fmt: skip
+
     def price(self, micro: int, since: float = -HOUR) -> None:
         """A price of every GPU-hour, in millionths."""
         self.add(
@@ -97,26 +127,48 @@ class Case:
         )  # fmt: skip
 
     def ask(self, query: str) -> list[tuple[Any, ...]]:
-        """The answer of a query over all tables; they are computed once, until a row is added."""
+        """The answer of a query; what it needs is computed once, until a row is added."""
         if self._answering is None:
-            self._answering = self._computed()
+            self._answering, self._there = self._told(), set()
+        for name in needed_for(tables_read(query) & frozenset(sql.QUERIES)):
+            if name not in self._there:
+                self._there.add(name)
+                self._compute(self._answering, name)
         return self._answering.execute(query).fetchall()
 
-    def _computed(self) -> duckdb.DuckDBPyConnection:
+    def _told(self) -> duckdb.DuckDBPyConnection:
         con = duckdb.connect()
         con.execute("set TimeZone = 'UTC'")
         con.execute("create schema raw; create schema core; create schema mart")
         for name, rows in self.rows.items():
             con.execute(CATALOG[name].ddl(strict=False))
-            con.register("given", frame(CATALOG[name], rows))
-            con.execute(f"insert into {name} by name from given")
-            con.unregister("given")
-        for name in order():
-            [statement] = duckdb.extract_statements(sql.QUERIES[name])
-            told = {"zone": "UTC"} if "zone" in statement.named_parameters else None
-            text = f"create table {name} as {sql.QUERIES[name]}"
-            con.execute(text, told) if told else con.execute(text)
+            if rows:
+                con.register("given", frame(CATALOG[name], rows))
+                con.execute(f"insert into {name} by name from given")
+                con.unregister("given")
         return con
+
+    @staticmethod
+    def _compute(con: duckdb.DuckDBPyConnection, name: str) -> None:
+        [statement] = duckdb.extract_statements(sql.QUERIES[name])
+        told = {"zone": "UTC"} if "zone" in statement.named_parameters else None
+        text = f"create table {name} as {sql.QUERIES[name]}"
+        con.execute(text, told) if told else con.execute(text)
+
+    def doings(self, gpu: str) -> list[tuple[str, str, int, int]]:
+        """What a GPU did, and causes, each from which second to which; hours are not told apart."""
+        zero = int(MIDNIGHT.timestamp())
+        rows = self.ask(
+            f"select activity_name, cause_name, epoch(begin_at)::bigint - {zero}, "
+            f"epoch(end_at)::bigint - {zero} from core.gpu_states "
+            f"where gpu_uuid = '{gpu}' order by begin_at"
+        )
+        found: list[tuple[str, str, int, int]] = []
+        for name, cause, begin, end in rows:
+            if found and found[-1][:2] == (name, cause):
+                begin = found.pop()[2]
+            found.append((name, cause, begin, end))
+        return found
 
     def states(self, pod: str) -> list[tuple[str, str, int, int]]:
         """The states of a pod's hold and their causes, each from which second to which."""
@@ -124,7 +176,7 @@ class Case:
         return self.ask(
             f"select state_name, cause_name, epoch(begin_at)::bigint - {zero}, "
             f"epoch(end_at)::bigint - {zero} from core.hold_states "
-            f"where split_part(hold_id, '/', 1) = '{pod}' order by begin_at"
+            f"where split_part(hold_id, '/', 1) = '{pod}' order by part_number, begin_at"
         )
 
     def booked(self) -> dict[str, float]:

@@ -14,6 +14,7 @@ from models import book
 from models.config import TableSource, load, search
 from models.config_errors import ConfigError
 from models.pricing import Owned, micro, plain
+from models.prometheus import PrometheusSource
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 SOUND = """
@@ -70,7 +71,8 @@ def test_the_prometheus_that_the_example_leaves_out_is_sound(tmp_path):
     path = tmp_path / "gpuledger.yaml"
     path.write_text(taken)
     _, source = load(path).clusters[0].sources
-    assert (source.kind, source.tenant) == ("prometheus", "platform")
+    assert isinstance(source, PrometheusSource)
+    assert source.tenant == "platform"
 
 
 def test_the_shipped_examples_are_sound():

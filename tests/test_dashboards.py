@@ -9,7 +9,6 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from streamlit.testing.v1 import AppTest
 
 from dashboards import serve, tables
 from dashboards.waiting import CURVE, Slice
@@ -20,9 +19,9 @@ from models import figures
 from models.states import HELD_STATES, RESERVED, WASTE_STATES
 from tests import dashboard_data
 from tests.dashboard_data import BROKEN, HOSTILE_JOB, HOSTILE_TEAM, LAST, published_home
+from tests.dashboard_page import opened, shown, words
 
-APP = Path(__file__).parents[1] / "dashboards" / "app.py"
-PAGES = ("where", "who", "waits")
+PAGES = ("where", "who", "waits", "used", "idle", "health", "blind")
 FIRST_OF_30 = LAST - timedelta(days=29)
 
 
@@ -30,28 +29,6 @@ FIRST_OF_30 = LAST - timedelta(days=29)
 def _main_module(monkeypatch) -> None:
     """AppTest puts the page in the place of `__main__`, which a spawned process would then run."""
     monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
-
-
-def opened(monkeypatch, home: Path, page: str = "where", **query: str | list[str]) -> AppTest:
-    """A page, drawn for a lake and a URL."""
-    monkeypatch.setenv("GPULEDGER_HOME", str(home))
-    app = AppTest.from_file(str(APP), default_timeout=60)
-    for name, value in query.items():
-        app.query_params[name] = value
-    app.run()
-    if page != "where":
-        app.switch_page(f"views/{page}.py").run()
-    assert not app.exception, app.exception
-    return app
-
-
-def shown(app: AppTest) -> dict[str, str]:
-    return {metric.label: metric.value for metric in app.metric}
-
-
-def words(app: AppTest) -> str:
-    kinds = (app.title, app.subheader, app.markdown, app.caption, app.text, app.code)
-    return "\n".join(str(element.value) for kind in kinds for element in kind)
 
 
 def asked(query: str) -> pl.DataFrame:
@@ -80,7 +57,7 @@ def test_a_live_cluster_that_fell_silent_turns_as_of_amber(
     until = datetime.now(UTC).replace(microsecond=0) - timedelta(hours=silent_hours)
     monkeypatch.setattr(dashboard_data, "KNOWN_UNTIL", until)
     monkeypatch.setattr(dashboard_data, "LAST", until.date())
-    dashboard_data.publish(Home(tmp_path), 2)
+    dashboard_data.publish(Home(tmp_path), 2, is_measured=False)
     said = words(opened(monkeypatch, tmp_path, "waits"))
     assert f":{colour}-badge[As of {until:%Y-%m-%d %H:%M} UTC]" in said
     assert "2 of 7 days published" in said, "in a lake's first month a week is what is shown"

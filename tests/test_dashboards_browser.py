@@ -29,7 +29,15 @@ QUIET = [
     "--disable-sync",
     "--disable-quic",
 ]
-PAGES = {"": "Where did the GPU-hours", "who": "Who spent", "waits": "How long do jobs"}
+PAGES = {
+    "": "Where did the GPU-hours",
+    "who": "Who spent",
+    "used": "Allocated or used",
+    "idle": "Which GPUs are idle now",
+    "waits": "How long do jobs",
+    "health": "GPU health",
+    "blind": "What are we blind to",
+}
 PATIENCE = 30_000
 # The last part of a path may be a page, or where a proxy serves the whole: Streamlit's browser side
 # cannot know, and asks there first. Only its own server could tell it, and has no setting for it.
@@ -158,6 +166,37 @@ def test_the_figures_on_the_screen_are_the_marts_sums(page, site):
     found = figures_of(page)
     assert found["Cost of teams"] == figures.money(cost, "USD")
     assert found["Held by teams"] == figures.hours(held)
+
+
+def test_an_address_opens_on_one_workload_and_a_click_leads_back_to_all(page, site):
+    visit(page, f"{site}/idle?workload=alpha%2Fvision%2Fsweep-17&period=7+days")
+    assert page.get_by_text("Only the workload sweep-17").is_visible()
+    assert figures_of(page)["Idle GPUs"] == "3"
+    assert page.get_by_test_id("stCode").get_by_text("3 of 8 GPUs idle since").is_visible()
+    page.get_by_role("button", name="All workloads").click()
+    page.wait_for_url(lambda address: "workload" not in address)
+    settle(page)
+    assert figures_of(page)["Idle GPUs"] == "17"
+    assert "period=7" in page.url
+
+
+def test_a_message_to_an_owner_can_be_copied_with_its_address(page, site):
+    visit(page, f"{site}/idle?workload=alpha%2Fvision%2Fsweep-17")
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.get_by_test_id("stCode").hover()
+    page.get_by_role("button", name="Copy to clipboard").click()
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied.startswith("To: oncall@example.com")
+    assert f"{site}/idle?workload=alpha%2Fvision%2Fsweep-17" in copied
+
+
+def test_a_node_of_the_map_opens_into_its_gpus(page, site):
+    visit(page, f"{site}/used?cluster=alpha&period=7+days&node=h100-01")
+    maps = page.locator(".js-plotly-plot .heatmaplayer")
+    assert maps.count() == 2
+    labels = page.locator(".js-plotly-plot").last.locator(".ytick text").all_text_contents()
+    assert len(labels) == 8
+    assert all(label.startswith("GPU ") for label in labels)
 
 
 def test_a_filter_survives_a_reload_and_another_page(page, site):

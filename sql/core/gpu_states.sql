@@ -74,7 +74,8 @@ marked as (
             activity_name <> lag(activity_name) over device_time
             or cause_name <> lag(cause_name) over device_time
             or hold_id is distinct from lag(hold_id) over device_time
-            or date_trunc('hour', end_at) <> date_trunc('hour', lag(end_at) over device_time),
+            or date_trunc('hour', end_at - interval 1 second)
+            <> date_trunc('hour', lag(end_at) over device_time - interval 1 second),
             true
         )::integer as is_change
     from caused

@@ -82,7 +82,8 @@ samples as (
         s.tensor_ratio::float as tensor,
         s.dram_ratio::float as dram,
         s.memory_used_mib::float as memory,
-        s.power_watts::float as watts,
+        -- What the board draws is not one instance's.
+        case when s.instance_number = -1 then s.power_watts end::float as watts,
         s.nvlink_bytes_per_second::float as nvlink,
         (s.pcie_received_bytes_per_second + s.pcie_sent_bytes_per_second)::float as pcie,
         s.rejected_count > 0 as has_rejected
@@ -148,7 +149,7 @@ timed as (
             kind_number <> lag(kind_number) over device_time
             or owner_number <> lag(owner_number) over device_time
             or (kind_number = 2 and memory_number <> lag(memory_number) over device_time)
-            or second_number // 3600 <> lag(second_number) over device_time // 3600,
+            or (second_number - 1) // 3600 <> (lag(second_number) over device_time - 1) // 3600,
             true
         ) as is_change
     from judged

@@ -131,8 +131,10 @@ learned as (
     select
         d.*,
         q.sample_count,
-        case when q.bare_count >= 10 then q.bare_watts end as own_bare_watts,
-        case when q.context_count >= 10 then q.context_watts end as own_context_watts
+        case when q.bare_count >= 10 and d.instance_number = -1 then q.bare_watts end
+            as own_bare_watts,
+        case when q.context_count >= 10 and d.instance_number = -1 then q.context_watts end
+            as own_context_watts
     from devices as d
     left join quiet as q
         on
@@ -182,16 +184,19 @@ select
     coalesce(l.own_bare_watts, m.bare_watts, c.bare_watts)::double as bare_watts,
     coalesce(l.own_context_watts, m.context_watts, c.context_watts)::double as context_watts,
     case
+        when l.instance_number >= 0 then 'unknown'
         when l.own_context_watts is not null then 'gpu'
         when m.context_watts is not null then 'model'
         when c.context_watts is not null then 'catalogue'
         else 'unknown'
     end as rest_source_name
 from learned as l
+-- The rest of a board is not that of one of its instances.
 left join models as m
     on
         l.cluster_name = m.cluster_name
         and l.day_on = m.day_on
         and l.gpu_model_name = m.gpu_model_name
+        and l.instance_number = -1
 left join raw.gpu_models as c
-    on l.gpu_model_name = c.gpu_model_name
+    on l.gpu_model_name = c.gpu_model_name and l.instance_number = -1

@@ -33,10 +33,12 @@ sums as (
             as unobserved_gpu_seconds,
         coalesce(sum(gpu_seconds) filter (where price_id is null), 0) as unpriced_gpu_seconds,
         sum(ledger_cost) as installed_cost,
+        sum(ledger_cost) filter (where is_available) as available_cost,
         sum(ledger_cost) filter (where is_held) as held_cost,
         sum(ledger_cost) filter (where state_name = 'active') as active_cost,
         sum(ledger_cost) filter (where state_name = 'idle') as idle_cost,
-        sum(ledger_cost) filter (where state_name = 'stalled') as stalled_cost
+        sum(ledger_cost) filter (where state_name = 'stalled') as stalled_cost,
+        sum(ledger_cost) filter (where state_name = 'unobserved') as unobserved_cost
     from entries
     group by all
 ),
@@ -49,6 +51,7 @@ overlays as (
         hold_id,
         sum(gpu_seconds) filter (where overlay_name = 'sm_observed') as sm_observed_gpu_seconds,
         sum(gpu_seconds) filter (where overlay_name = 'effective') as effective_gpu_seconds,
+        sum(overlay_cost) filter (where overlay_name = 'sm_observed') as sm_observed_cost,
         sum(overlay_cost) filter (where overlay_name = 'effective') as effective_cost
     from core.overlays
     group by cluster_name, day_on, hour_at, hold_id
@@ -75,10 +78,13 @@ select
     coalesce(o.effective_gpu_seconds, 0)::decimal(18, 6) as effective_gpu_seconds,
     s.unpriced_gpu_seconds::decimal(18, 6) as unpriced_gpu_seconds,
     s.installed_cost::decimal(18, 6) as installed_cost,
+    s.available_cost::decimal(18, 6) as available_cost,
     s.held_cost::decimal(18, 6) as held_cost,
     s.active_cost::decimal(18, 6) as active_cost,
     s.idle_cost::decimal(18, 6) as idle_cost,
     s.stalled_cost::decimal(18, 6) as stalled_cost,
+    s.unobserved_cost::decimal(18, 6) as unobserved_cost,
+    o.sm_observed_cost::decimal(18, 6) as sm_observed_cost,
     o.effective_cost::decimal(18, 6) as effective_cost
 from sums as s
 left join overlays as o

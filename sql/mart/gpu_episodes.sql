@@ -195,6 +195,8 @@ judged as (
                 then 'waiting_for_input'
             when s.hold_id is not null or e.late_peer_count > 0 or e.active_peer_count > 0
                 then 'waiting_for_peers'
+            -- Of a kernel that spins, more is not known: it works for its process.
+            when e.episode_name = 'stalled' then 'unknown'
             when e.workload_class = 'interactive' then 'interactive'
             when e.workload_class = 'inference' and coalesce(r.memory_used_mib >= 200, true)
                 then 'no_requests'

@@ -1,16 +1,5 @@
 -- mart.gpu_findings: What does not fit together between what was held and what was measured.
 with
-prices as (
-    select
-        cluster_name,
-        day_on,
-        node_uid,
-        begin_at,
-        end_at,
-        price_micro_cost_per_gpu_hour
-    from core.price_spells
-),
-
 nodes as (
     select
         cluster_name,
@@ -61,6 +50,19 @@ rogue_pieces as (
     where
         s.activity_name = 'active'
         and o.hold_count = 0
+        -- Where labels name a pod, someone has it whom the record lost from sight.
+        and not exists (
+            select 1
+            from raw.gpu_series as r
+            where
+                r.pod_name <> ''
+                and r.cluster_name = s.cluster_name
+                and r.day_on = s.day_on
+                and r.gpu_uuid = s.gpu_uuid
+                and r.instance_number = s.instance_number
+                and r.begin_at < s.end_at
+                and r.end_at > s.begin_at
+        )
         and not exists (
             select 1
             from core.hold_parts as p
@@ -326,7 +328,7 @@ charged as (
             'second', greatest(f.begin_at, p.begin_at), least(f.end_at, p.end_at)
         ) as gpu_seconds
     from findings as f
-    inner join prices as p
+    inner join core.price_spells as p
         on
             f.cluster_name = p.cluster_name
             and f.day_on = p.day_on

@@ -27,6 +27,13 @@ select
     ::decimal(18, 6) as installed_cost,
     (
         case
+            when sum(u.available_gpu_seconds) = 0 and sum(u.available_cost) is null then 0 else
+                sum(u.available_cost)
+        end
+    )
+    ::decimal(18, 6) as available_cost,
+    (
+        case
             when sum(u.held_gpu_seconds) = 0 and sum(u.held_cost) is null then 0 else
                 sum(u.held_cost)
         end
@@ -53,6 +60,20 @@ select
         end
     )
     ::decimal(18, 6) as stalled_cost,
+    (
+        case
+            when sum(u.unobserved_gpu_seconds) = 0 and sum(u.unobserved_cost) is null then 0 else
+                sum(u.unobserved_cost)
+        end
+    )
+    ::decimal(18, 6) as unobserved_cost,
+    (
+        case
+            when sum(u.sm_observed_gpu_seconds) = 0 and sum(u.sm_observed_cost) is null then 0 else
+                sum(u.sm_observed_cost)
+        end
+    )
+    ::decimal(18, 6) as sm_observed_cost,
     (
         case
             when sum(u.effective_gpu_seconds) = 0 and sum(u.effective_cost) is null then 0 else

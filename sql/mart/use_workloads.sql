@@ -48,6 +48,20 @@ select
     ::decimal(18, 6) as stalled_cost,
     (
         case
+            when sum(u.unobserved_gpu_seconds) = 0 and sum(u.unobserved_cost) is null then 0 else
+                sum(u.unobserved_cost)
+        end
+    )
+    ::decimal(18, 6) as unobserved_cost,
+    (
+        case
+            when sum(u.sm_observed_gpu_seconds) = 0 and sum(u.sm_observed_cost) is null then 0 else
+                sum(u.sm_observed_cost)
+        end
+    )
+    ::decimal(18, 6) as sm_observed_cost,
+    (
+        case
             when sum(u.effective_gpu_seconds) = 0 and sum(u.effective_cost) is null then 0 else
                 sum(u.effective_cost)
         end
