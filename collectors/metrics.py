@@ -58,11 +58,14 @@ class Reading:
         now: datetime,
         families: Collection[str] = tuple(FAMILIES),
         patience: Patience | None = None,
+        at_once: bool = False,
     ):
         self.source, self.settings, self.window = source, settings, window
         self.now = milliseconds(now)
         self.families = tuple(families)
         self.patience = patience
+        self.at_once = at_once
+        """Whether what failed is asked for again now, because somebody wants it."""
         self.known = Known(known, self.families, place_of(source), settings, self.now)
         self.segments = sorted(self._planned(), key=lambda planned: planned.begin)
         """What will be read now, oldest first."""
@@ -113,8 +116,11 @@ class Reading:
 
     def _planned(self) -> Iterator[Planned]:
         marks = {mark(family): family for family in self.families}
+        known = self.known.stretches
+        if self.at_once:
+            known = [stretch._replace(tries=0) for stretch in known]
         for begin, end in self._days():
-            for segment in plan(marks, begin, end, self.known.stretches, self.now):
+            for segment in plan(marks, begin, end, known, self.now):
                 for first, last in self.known.cut(segment):
                     yield Planned(marks[segment.group], first, last)
 

@@ -86,6 +86,14 @@ class Discovery:
         """A query of PromQL as of a moment, for what is looked at and never summed."""
         return self._said(self.client.custom_query, query, {"time": f"{at / 1000:.3f}"})
 
+    def clock(self) -> float:
+        """The server's own time, in seconds since 1970."""
+        told = self._said(self.client.custom_query, "time()").result
+        try:
+            return float(told[1])
+        except (LookupError, TypeError, ValueError):
+            raise Fault("broken_answer", "it does not tell the time") from None
+
     def status(self, what: str) -> dict[str, Any]:
         """`buildinfo` or `flags`, for the record; empty where a server does not tell."""
         url = f"{self.connection.url}/api/v1/status/{quote(what)}"

@@ -3,6 +3,7 @@
 `*.json` holds one answer of /api/v1/query or query_range, `*.jsonl` one a line; `*.om`, `*.prom`,
 `*.txt` and `*.metrics` hold text; each may end in `.gz`. All is sorted into hours on disk once, so
 that a segment is read without the rest. What lies outside the recording is missing, not empty.
+Objects of Kubernetes that lie beside are noted and not read.
 """
 
 import gzip
@@ -15,6 +16,7 @@ from typing import Any
 import orjson
 import polars as pl
 
+from collectors.folders import ANSWERS, TEXT, is_metrics, is_objects, suffix
 from collectors.prometheus import Fetched
 from collectors.prometheus_answers import (
     Broken,
@@ -32,7 +34,6 @@ from collectors.prometheus_text import NAME, chunks
 from models.parts import instant
 
 EVER = (-(1 << 60), 1 << 60)
-TEXT = {".om", ".prom", ".txt", ".metrics"}
 _UNRECORDED = "not_recorded"
 
 
@@ -143,17 +144,18 @@ class Recorded:
 
     def _read(self, file: Path) -> None:
         name = file.relative_to(self.path).as_posix()
-        suffix = file.with_suffix("").suffix if file.suffix == ".gz" else file.suffix
-        is_answer, is_text = suffix in (".json", ".jsonl"), suffix in TEXT
-        if not (is_answer or is_text):
+        kind = suffix(file)
+        is_ours = kind in ANSWERS or (kind in TEXT and (kind != ".txt" or is_metrics(file)))
+        if not is_ours or is_objects(file):
             self._note("other_file", name)
             return
+        is_text = kind in TEXT
         try:
             with gzip.open(file, "rb") if file.suffix == ".gz" else file.open("rb") as content:
                 if is_text:
                     self._read_text(content, name)
                 else:
-                    whole = content.readlines() if suffix == ".jsonl" else [content.read()]
+                    whole = content.readlines() if kind == ".jsonl" else [content.read()]
                     for text in whole:
                         self._read_answer(text, name)
         except (OSError, EOFError) as error:

@@ -30,6 +30,7 @@ from collectors.coverage import (
     tiles,
     union,
 )
+from collectors.folders import is_metrics
 from collectors.kubernetes import PARSERS
 from collectors.late import Late
 from collectors.rejections import Rejections
@@ -92,6 +93,8 @@ def _opened(path: Path, settings: Settings) -> Folder:
     newest: list[int] = []
     for file in sorted(path.rglob("*")):
         name = file.relative_to(path).as_posix()
+        if path in settings.metrics_folders and is_metrics(file):
+            continue  # `prometheus_recorded` reads it
         if file.name.endswith((".jsonl", ".jsonl.gz")):
             found = survey(file)
             for kind, part in found.kinds.items():

@@ -3,7 +3,7 @@
 What a kind of source looks like belongs to its own module.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from pathlib import Path
@@ -64,12 +64,14 @@ class Settings:
     """When lists were read; None: the newest time found in them."""
     mapping: Path | None = None
     """For tables: the file that says what the columns mean."""
+    metrics_folders: frozenset[Path] = frozenset()
+    """Folders whose metrics another source of the cluster reads."""
     recent_days: int = 3
     """How far back a server is asked that keeps more than anyone wants at first."""
 
 
-def settings(config: Config, cluster: str) -> Settings:
-    """The settings for one cluster of a configuration."""
+def settings(config: Config, cluster: str, sources: Iterable[Any] = ()) -> Settings:
+    """The settings for one cluster of a configuration, and for sources that are read together."""
     return Settings(
         cluster=cluster,
         zone=config.lake.accounting_zone,
@@ -80,6 +82,7 @@ def settings(config: Config, cluster: str) -> Settings:
         submitted_keys=tuple(config.annotations.submitted_at),
         capacity_type_keys=tuple(config.labels.capacity_type),
         workload_classes=tuple(config.workload_classes),
+        metrics_folders=frozenset(s.path for s in sources if s.kind == "prometheus" and s.path),
         recent_days=config.policies.provisional_days,
         label_keys=tuple(_label_keys(config)),
     )

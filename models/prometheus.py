@@ -65,8 +65,6 @@ class PrometheusSource(Part):
     tenant: str | None = Field(default=None, min_length=1)
     headers: dict[str, str] = Field(default={})
     secret_headers: dict[str, Secret] = Field(default={})
-    scrape_interval_seconds: int | None = Field(default=None, ge=1, le=3600)
-    """Else it is found from the samples themselves."""
     concurrency: int = Field(default=2, ge=1, le=16)
     timeout_seconds: int = Field(default=120, ge=1, le=3600)
     """Of one query, from the first byte sent to the last one read."""

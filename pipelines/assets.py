@@ -43,8 +43,10 @@ def zone() -> str:
         return "UTC"
 
 
+ZONE = zone()
+"""Fixed when the definitions are loaded, as partitions and schedules are."""
 clusters = dg.DynamicPartitionsDefinition(name="cluster")
-days = dg.DailyPartitionsDefinition(start_date=FIRST_ON, timezone=zone(), end_offset=1)
+days = dg.DailyPartitionsDefinition(start_date=FIRST_ON, timezone=ZONE, end_offset=1)
 partitions = dg.MultiPartitionsDefinition({"cluster": clusters, "day": days})
 
 
@@ -103,8 +105,7 @@ def window_of(context: Any, zone: str) -> Window:
 def _keys(context: Any) -> list[str]:
     """The run's partitions; from its tags where the step itself does not know them (checks)."""
     tags = context.run.tags if hasattr(context, "run") else context.dagster_run.tags
-    begin = tags.get("dagster/asset_partition_range_start")
-    end = tags.get("dagster/asset_partition_range_end")
+    begin, end = tags.get(RANGE_BEGIN), tags.get(RANGE_END)
     if begin is None or end is None:
         return [tags[PARTITION]] if PARTITION in tags else []
     first, last = _multi(begin).keys_by_dimension, _multi(end).keys_by_dimension
@@ -120,6 +121,9 @@ def _keys(context: Any) -> list[str]:
 
 
 PARTITION = "dagster/partition"
+RANGE_BEGIN = "dagster/asset_partition_range_start"
+RANGE_END = "dagster/asset_partition_range_end"
+"""The tags by which Dagster tells a run its partitions."""
 
 
 def _multi(key: str) -> dg.MultiPartitionKey:

@@ -91,11 +91,11 @@ def run(
 
 @app.command(name="import")
 def import_(
-    folder: Annotated[Path, typer.Argument(help="Recorded answers, or the tables of a trace.")],
+    folder: Annotated[Path, typer.Argument(help="Recorded lists, streams or metrics, or a trace.")],
     mapping: Annotated[Path | None, typer.Option(help="What a trace's columns mean.")] = None,
     cluster: Annotated[str | None, typer.Option(help="Its name; else the folder's.")] = None,
     observed_at: Annotated[
-        str | None, typer.Option(help="When recorded lists were read (ISO 8601).")
+        str | None, typer.Option(help="When lists, or metrics without times, were read (ISO 8601).")
     ] = None,
     config: ConfigPath = None,
 ) -> None:

@@ -72,7 +72,9 @@ def one(
     with progress(plain(cluster)) as step:
         try:
             window = _window(config, cluster, begin_on, last_on)
-            outcome = process(home, config, cluster, window, sources=sources, progress=step)
+            outcome = process(
+                home, config, cluster, window, sources=sources, progress=step, at_once=True
+            )
         except LakeError as error:
             typer.echo(plain(f"{cluster}: {error}"), err=True)
             return REFUSED
@@ -148,10 +150,11 @@ def import_folder(
     cluster: str | None,
     observed_at: str | None,
 ) -> None:
-    """Process a folder of recorded answers, or a trace with its mapping, as a cluster."""
+    """Process a folder of what was recorded, or a trace with its mapping, as a cluster."""
     from pydantic import TypeAdapter, ValidationError
 
-    from models.config import NAME, Config, KubernetesSource, Source
+    from collectors.folders import kinds
+    from models.config import NAME, Config, Source
 
     with answering():
         if not folder.exists():
@@ -160,24 +163,26 @@ def import_folder(
         if not re.fullmatch(NAME, name):
             stop(f"--cluster {name}: letters, digits, '.', '_' and '-' only")
         if mapping is not None and observed_at is not None:
-            stop("--observed-at is for recorded lists; a trace tells its times by its mapping")
-        given: dict[str, Any] = {"kind": "kubernetes", "path": folder.absolute()}
+            stop("--observed-at is for what was recorded; a trace tells its times by its mapping")
+        given: list[dict[str, Any]]
         if mapping is not None:
             if not mapping.is_file():
                 stop(f"--mapping {mapping} is not there")
-            given |= {"kind": "table", "mapping": mapping.absolute()}
-        elif observed_at is not None:
-            given["observed_at"] = observed_at
-        try:
-            source = TypeAdapter(Source).validate_python(given)
-        except ValidationError as error:
-            stop("; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()))
-        if isinstance(source, KubernetesSource) and not folder.is_dir():
+            given = [{"kind": "table", "mapping": mapping.absolute()}]
+        elif not folder.is_dir():
             stop(f"{folder} is no folder; a table needs --mapping")
+        else:
+            at = {} if observed_at is None else {"observed_at": observed_at}
+            given = [{"kind": kind, **at} for kind in kinds(folder)]
+        path = {"path": folder.absolute()}
+        try:
+            sources = TypeAdapter(list[Source]).validate_python([one | path for one in given])
+        except ValidationError as error:
+            stop("; ".join(f"{e['loc'][-1]}: {e['msg']}" for e in error.errors()))
         config = config_of(told)[0] if config_path(told) else Config()
         if not config.prices:
             typer.echo("no prices configured: hours, states and waits only", err=True)
-        code = one(home_of(told), config, name, sources=[source])
+        code = one(home_of(told), config, name, sources=sources)
     raise typer.Exit(code)
 
 

@@ -21,7 +21,7 @@ from models.catalog import CATALOG
 from models.config import Config
 from models.window import Window
 from pipelines.carry import carry
-from pipelines.metrics import Metrics
+from pipelines.metrics import Metrics, Tell
 
 NEEDED = "give Pods and Nodes, as `kubectl get -A -o json` prints them or as watch streams"
 
@@ -104,16 +104,23 @@ def _has_day_before(home: Home, window: Window) -> bool:
 
 
 def gather(
-    run: Run, config: Config, sources: Sequence[Any], now: datetime | None = None
+    run: Run,
+    config: Config,
+    sources: Sequence[Any],
+    now: datetime | None = None,
+    *,
+    at_once: bool = False,
+    tell: Tell | None = None,
 ) -> Gathered:
     """Stage all raw tables of the run's window; without sources, the lake's own rows again.
 
-    A server is read until `now`: by default, the present.
+    A server is read until `now`: by default, the present. What it failed to give before is asked
+    for again when its time has come, or `at_once`; `tell` hears how far the reading is.
 
     Unreadable or FileNotFoundError where a source cannot be read at all; Refused where more of
     its rows are lost than `import.max_rejected_ratio` allows.
     """
-    unreachable = _stage(run, config, sources, now)
+    unreachable = _stage(run, config, sources, now, at_once, tell)
     found = _judged(run, unreachable)
     limit = config.imports.max_rejected_ratio
     total = found.row_count + found.rejected_count
@@ -125,7 +132,14 @@ def gather(
     return found
 
 
-def _stage(run: Run, config: Config, sources: Sequence[Any], now: datetime | None) -> list[str]:
+def _stage(
+    run: Run,
+    config: Config,
+    sources: Sequence[Any],
+    now: datetime | None,
+    at_once: bool,
+    tell: Tell | None,
+) -> list[str]:
     for name, frame in frames(config).items():
         run.begin(CATALOG[name])
         run.append(CATALOG[name], frame)
@@ -136,7 +150,7 @@ def _stage(run: Run, config: Config, sources: Sequence[Any], now: datetime | Non
     for table in DAILY:
         run.begin(table)
     loaded = run.load(*DAILY, begin_on=day_before, end_on=run.window.begin_on)
-    settings = settings_of(config, run.window.cluster)
+    settings = settings_of(config, run.window.cluster, sources)
     for source in sources:
         for batch in ALL[source.kind].collect(source, settings, run.window):
             run.append(CATALOG[batch.table], batch.frame)
@@ -144,7 +158,7 @@ def _stage(run: Run, config: Config, sources: Sequence[Any], now: datetime | Non
         text
         for source in sources
         if _is_metrics(source)
-        for text in Metrics(run, source, settings, now).gather()
+        for text in Metrics(run, source, settings, now, at_once=at_once, tell=tell).gather()
     ]
     carry(run, day_before if loaded else run.window.begin_on)
     if any(_is_metrics(source) for source in sources):

@@ -4,14 +4,14 @@ import dagster as dg
 
 from pipelines.assets import ASSETS, ledger
 from pipelines.checks import CHECKS
-from pipelines.schedule import everything, hourly, nightly
+from pipelines.schedule import everything, frequently, hourly, nightly
 from pipelines.schedule_reports import report_schedules
 
 defs = dg.Definitions(
     assets=ASSETS,
     asset_checks=CHECKS,
     jobs=[everything],
-    schedules=[hourly, nightly, *report_schedules()],
+    schedules=[frequently, hourly, nightly, *report_schedules()],
     resources={"ledger": ledger()},
     executor=dg.in_process_executor,
 )

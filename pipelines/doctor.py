@@ -6,7 +6,7 @@ It only looks. What a run refuses is said by the run itself.
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -21,18 +21,11 @@ from pipelines.cli_common import (
     progress,
 )
 from pipelines.cli_run import worst
+from pipelines.findings import Finding
 
 if TYPE_CHECKING:
     from lake.home import Home
     from models.config import Config
-
-
-class Finding(NamedTuple):
-    """One thing that was looked at; `mend` says what to do, where something is to be done."""
-
-    what: str
-    mend: str = ""
-    code: int = 0
 
 
 def doctor(told: Path | None) -> None:
@@ -71,16 +64,20 @@ def _sources(config: "Config", cluster: str) -> Iterator[Finding]:
     from models.config_errors import ConfigError
     from models.window import Window
     from pipelines.collect import sources_of
+    from pipelines.doctor_prometheus import prometheus
 
     sources = sources_of(config, cluster)
     if not sources:
         yield Finding(f"{cluster}: no sources", "add sources: to it, or use `gpuledger import`")
     for source in sources:
+        if source.kind == "prometheus":
+            yield from prometheus(config, cluster, source)
+            continue
         name = f"{cluster}: {source.kind} {source.path}"
         if not source.path.exists():
             yield Finding(f"{name} is not there", "correct its path, or mount it", UNREACHABLE)
             continue
-        kind, told = ALL[source.kind], settings(config, cluster)
+        kind, told = ALL[source.kind], settings(config, cluster, sources)
         try:
             span = kind.span(source, told)
             if span is None:

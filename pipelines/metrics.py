@@ -4,7 +4,7 @@ How it is asked belongs to `collectors.metrics`, what samples mean to the parser
 A run first gets the lake's rows of its days; a stretch that is read replaces what was there of it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 
 import polars as pl
@@ -38,15 +38,29 @@ TIMES = {
 """Family -> the tables that only it fills, and the column that says which stretch a row is of."""
 METRICS_OF = {DCGM: "(?i)dcgm", CADVISOR: "^(container_|cadvisor)"}
 QUESTION = r"\[\d+ms\] @ [\d.]+$"
-UNREACHABLE = ("unreachable", "discovery failed")
+FAULTS = (
+    r"(^|; )(unreachable|forbidden|certificate|secret|redirected|stalled|connection_broken"
+    r"|broken_answer|http_\d+|discovery failed)"
+)
+"""How a reason begins that says that the server did not answer, or not us."""
+HOUR = 3_600_000
+Tell = Callable[[str], None]
 
 
 class Metrics:
     """The reading of one source in one run; the recorder's rows are staged already."""
 
     def __init__(
-        self, run: Run, source: PrometheusSource, settings: Settings, now: datetime | None = None
+        self,
+        run: Run,
+        source: PrometheusSource,
+        settings: Settings,
+        now: datetime | None = None,
+        *,
+        at_once: bool = False,
+        tell: Tell | None = None,
     ):
+        self.at_once, self.tell = at_once, tell or (lambda text: None)
         self.run, self.source, self.settings = run, source, settings
         self.now = now or datetime.now(UTC)
         self.place = place_of(source)
@@ -58,12 +72,21 @@ class Metrics:
         """Stage all of it; what could not be reached."""
         self._restore()
         reading = Reading(
-            self.source, self.settings, self.run.window, self._staged(METRIC_COVERAGE), self.now
+            self.source,
+            self.settings,
+            self.run.window,
+            self._staged(METRIC_COVERAGE),
+            self.now,
+            at_once=self.at_once,
         )
+        planned = sum(segment.end - segment.begin for segment in reading.segments)
+        done = 0
         kube: KubeState | None = None
         until = 0
         for family, fetched in reading.fetched():
             begin, end = fetched.segment.begin, fetched.segment.end
+            done += end - begin
+            self.tell(f"{self.place}: {done // HOUR:,} of {-(-planned // HOUR):,} hours of metrics")
             counts = Counts()
             if family == DCGM:
                 parsed = dcgm.parse(fetched, self.settings)
@@ -241,14 +264,12 @@ class Metrics:
         lost = rows.filter(
             pl.col("read_name").is_in(["missing", "partial"])
             & (pl.col("read_at") >= self.now - timedelta(seconds=1))
-            & pl.any_horizontal(
-                pl.col("reason_text").str.contains(word, literal=True) for word in UNREACHABLE
-            ).fill_null(False)
+            & pl.col("reason_text").str.contains(FAULTS).fill_null(False)
         )
         if lost.is_empty():
             return []
         reason = lost["reason_text"][0]
-        return [f"{self.place}: {reason}: see that it answers, then run again"]
+        return [f"{self.place}: {reason}: `gpuledger doctor` says what to change, then run again"]
 
 
 def _span(fetched: Fetched) -> tuple[datetime, datetime]:

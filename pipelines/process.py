@@ -59,9 +59,11 @@ def process(
     run_id: str | None = None,
     sources: Sequence[Any] | None = None,
     progress: Progress | None = None,
+    at_once: bool = False,
 ) -> Outcome:
     """Run one cluster's window, or all that its sources know; never raises for data or sources.
 
+    `at_once` asks a server again for what it failed to give, however short ago that was.
     LakeError where the lake itself cannot be used.
     """
     report = progress or (lambda step, done, total: None)
@@ -80,7 +82,7 @@ def process(
         return outcome
     run = Run(home, run_id or uuid4().hex[:12], outcome.window)
     try:
-        _staged(run, config, there, outcome, report, total)
+        _staged(run, config, there, outcome, report, total, at_once)
         if outcome.unreachable and not outcome.counts:
             return outcome  # nothing to publish: the lake's rows stay
         if outcome.exit_code == 1:
@@ -101,10 +103,15 @@ def _staged(
     outcome: Outcome,
     report: Progress,
     total: int,
+    at_once: bool,
 ) -> None:
     report("collecting", 0, total)
+
+    def tell(text: str) -> None:
+        report(f"collecting: {text}", 0, total)
+
     try:
-        gathered = gather(run, config, sources)
+        gathered = gather(run, config, sources, at_once=at_once, tell=tell)
     except (Unreadable, Refused, OSError) as error:
         outcome.error = told(error)
         return

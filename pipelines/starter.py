@@ -15,7 +15,8 @@ KEPT = ("lake", "clusters", "policies", "import")
 """Blocks that stand as they are; the others are examples to fill in."""
 HEAD = """\
 # gpuledger's configuration, written by `gpuledger init`. Every key is checked; an unknown one is
-# refused with the nearest valid one. Fill in `path`, then: gpuledger doctor, gpuledger run.
+# refused with the nearest valid one. Fill in `path`, or the `url` of a Prometheus, then:
+# gpuledger doctor, gpuledger run.
 # Blocks behind a # are optional: take the # away and put your own values in.
 """
 

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from urllib.error import HTTPError
 from urllib.request import urlopen
 
 from models.prometheus import PrometheusSource
@@ -77,7 +78,7 @@ class Server:
                 self.binary,
                 f"--config.file={self.folder / 'prometheus.yml'}",
                 f"--storage.tsdb.path={self.data}",
-                "--storage.tsdb.retention.time=100y",
+                *(() if "retention" in str(flags) else ("--storage.tsdb.retention.time=100y",)),
                 f"--web.listen-address=127.0.0.1:{self.port}",
                 "--log.level=warn",
                 *flags,
@@ -92,6 +93,8 @@ class Server:
         try:
             with urlopen(f"{self.url}/-/ready", timeout=1) as answer:
                 return answer.status == 200
+        except HTTPError as error:
+            return error.code == 401  # it is there, and asks who we are
         except OSError:
             return False
 

@@ -14,6 +14,7 @@ from models import book
 from models.config import TableSource, load, search
 from models.config_errors import ConfigError
 from models.pricing import Owned, micro, plain
+from models.prometheus import PrometheusSource
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 SOUND = """
@@ -60,6 +61,18 @@ def fault(written):
 def test_an_empty_file_is_a_configuration_in_utc_and_dollars(written):
     config = load(written(""))
     assert (config.lake.accounting_zone, config.lake.currency) == ("UTC", "USD")
+
+
+def test_the_prometheus_that_the_example_leaves_out_is_sound(tmp_path):
+    text = (EXAMPLES / "gpuledger.yaml").read_text()
+    taken = text.replace("      # - kind: prom", "      - kind: prom").replace(
+        "      #   ", "        "
+    )
+    path = tmp_path / "gpuledger.yaml"
+    path.write_text(taken)
+    _, source = load(path).clusters[0].sources
+    assert isinstance(source, PrometheusSource)
+    assert source.tenant == "platform"
 
 
 def test_the_shipped_examples_are_sound():
@@ -181,7 +194,7 @@ def test_every_frame_keeps_its_contract(written):
         ),
         (
             "clusters: [{name: a, sources: [{kind: kubernets, path: x}]}]",
-            "'kubernets' is not one of kubernetes, table; did you mean kubernetes?",
+            "'kubernets' is not one of kubernetes, table, prometheus; did you mean kubernetes?",
         ),
         ("lake: {accounting_zone: Europe/Berln}", "did you mean Europe/Berlin?"),
         ("lake: {currency: USDD}", "lake.currency: is no ISO 4217 code"),

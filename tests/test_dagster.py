@@ -1,7 +1,7 @@
 """Dagster runs the same steps as the command line: one range is one run, and laws block it."""
 
 import shutil
-from datetime import date
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import dagster as dg
@@ -12,11 +12,11 @@ from lake.home import Home
 from lake.read import Door, published
 from models.config import load
 from pipelines import checks
-from pipelines.assets import ledger
+from pipelines.assets import Ledger, ledger
 from pipelines.definitions import defs
 from pipelines.laws import LAWS
 from pipelines.process import process
-from pipelines.schedule import stretches
+from pipelines.schedule import frequently, stretches
 from simulator import build
 
 RANGE = {
@@ -111,3 +111,63 @@ def test_days_with_gaps_become_several_runs():
         (date(2026, 1, 5), date(2026, 1, 5)),
         (date(2026, 1, 7), date(2026, 1, 7)),
     ]
+
+
+MINUTE = datetime(2026, 11, 17, 9, 20, tzinfo=UTC)
+
+
+def asked(instance: dg.DagsterInstance, config: Path, now: datetime = MINUTE) -> list[str]:
+    """The partitions that `frequently` asks for."""
+    resource = Ledger(config=str(config), home=str(config.parent))
+    with dg.build_schedule_context(
+        instance=instance, scheduled_execution_time=now, resources={"ledger": resource}
+    ) as context:
+        requests = frequently.evaluate_tick(context).run_requests or ()
+    return [request.tags["dagster/asset_partition_range_start"] for request in requests]
+
+
+@pytest.fixture
+def instance(tmp_path):
+    """A Dagster of our own, which knows where it is."""
+    (tmp_path / "dagster").mkdir()
+    with dg.DagsterInstance.local_temp(str(tmp_path / "dagster")) as made:
+        yield made
+
+
+@pytest.fixture
+def served(tmp_path) -> Path:
+    """Two clusters with a server of metrics, one with a folder of them, one with none."""
+    path = tmp_path / "gpuledger.yaml"
+    path.write_text(
+        """
+        clusters:
+          - {name: a, sources: [{kind: prometheus, url: "http://a.example.com"}]}
+          - {name: b, sources: [{kind: prometheus, url: "http://b.example.com"}]}
+          - {name: c, sources: [{kind: prometheus, path: recorded}]}
+          - {name: d, sources: [{kind: kubernetes, path: recorded}]}
+        """
+    )
+    return path
+
+
+def test_a_cluster_with_a_server_of_metrics_is_refreshed_every_five_minutes(instance, served):
+    minutes = set(str(frequently.cron_schedule).split()[0].split(","))
+    assert minutes == {str(n) for n in range(0, 60, 5) if n != 5}  # then `hourly` runs
+    assert asked(instance, served) == ["a|2026-11-17", "b|2026-11-17"]
+    assert asked(instance, served, MINUTE.replace(hour=2, minute=35)) == []  # `nightly` does
+
+
+@pytest.mark.parametrize("names", ["dagster/partition", " ".join(RANGE)])
+def test_a_cluster_is_not_refreshed_while_a_run_of_it_goes_on(instance, served, names):
+    now = datetime.now(UTC)
+    instance.add_dynamic_partitions("cluster", ["a"])
+    run = instance.create_run_for_job(
+        defs.resolve_job_def("everything"),
+        status=dg.DagsterRunStatus.STARTED,
+        tags=dict.fromkeys(names.split(), "a|2026-11-16"),
+    )
+    assert [key[0] for key in asked(instance, served, now)] == ["b"]
+    much_later = now + timedelta(days=1)  # it died with its machine
+    assert [key[0] for key in asked(instance, served, much_later)] == ["a", "b"]
+    instance.report_run_canceled(run)
+    assert [key[0] for key in asked(instance, served, now)] == ["a", "b"]
