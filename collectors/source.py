@@ -62,6 +62,8 @@ class Settings:
     """When lists were read; None: the newest time found in them."""
     mapping: Path | None = None
     """For tables: the file that says what the columns mean."""
+    now: datetime | None = None
+    """Until when a server is read; None: until the present."""
     recent_days: int = 3
     """How far back a server is asked that keeps more than anyone wants at first."""
 

@@ -5,6 +5,7 @@ Plain functions, without Dagster: the command line and the assets call the same 
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
 from uuid import uuid4
@@ -59,8 +60,11 @@ def process(
     run_id: str | None = None,
     sources: Sequence[Any] | None = None,
     progress: Progress | None = None,
+    now: datetime | None = None,
 ) -> Outcome:
     """Run one cluster's window, or all that its sources know; never raises for data or sources.
+
+    A server is read until `now`: by default, the present.
 
     LakeError where the lake itself cannot be used.
     """
@@ -74,13 +78,13 @@ def process(
     total = len(order()) + 3
     report("reading sources", 0, total)
     try:
-        outcome.window = widened(home, config, cluster, window, there)
+        outcome.window = widened(home, config, cluster, window, there, now)
     except (Unreadable, OSError) as error:
         outcome.error = told(error)
         return outcome
     run = Run(home, run_id or uuid4().hex[:12], outcome.window)
     try:
-        _staged(run, config, there, outcome, report, total)
+        _staged(run, config, there, outcome, report, total, now)
         if outcome.unreachable and not outcome.counts:
             return outcome  # nothing to publish: the lake's rows stay
         if outcome.exit_code == 1:
@@ -101,10 +105,11 @@ def _staged(
     outcome: Outcome,
     report: Progress,
     total: int,
+    now: datetime | None,
 ) -> None:
     report("collecting", 0, total)
     try:
-        gathered = gather(run, config, sources)
+        gathered = gather(run, config, sources, now)
     except (Unreadable, Refused, OSError) as error:
         outcome.error = told(error)
         return

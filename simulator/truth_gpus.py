@@ -92,7 +92,8 @@ class Watched:
 
     def unread(self, now: int) -> str:
         """Why nothing was read at a second; '' where something was."""
-        return next((why for a, b, why in self.blind if a <= now < b), "")
+        gone = "" if now < self.track.device.end else "no_series"
+        return next((why for a, b, why in self.blind if a <= now < b), gone)
 
     def is_active(self, begin: int, end: int) -> bool:
         """It worked at some time of a run."""

@@ -171,8 +171,8 @@ def _xids(found: list[Xid], exporters: dict[str, Exporter], window: Run) -> Iter
         card = xid.card
         exporter = exporters.get(card.node.uid)
         is_told = False
-        if exporter and window[0] <= xid.at < window[1]:
-            number = exporter.reader.number(xid.at)
+        if exporter and xid.at < window[1]:
+            number = exporter.reader.number(xid.at)  # of what came before, the first
             here = [t for t in exporter.targets if t.is_up and t.begin <= number < t.end]
             if here:
                 key = (card.uuid, here[-1].pod)

@@ -24,8 +24,7 @@ works as (
             where
             g.is_work
             and (
-                g.begin_at >= o.first_started_at
-                or not coalesce(g.was_work, false)
+                not coalesce(g.was_work, false)
                 or date_diff('second', o.first_started_at, g.end_at) * g.sample_count
                 > 2 * date_diff('second', g.begin_at, g.end_at)
             )

@@ -58,8 +58,18 @@ rogue_pieces as (
             and c.coverage_name in ('watched', 'sampled', 'table')
             and s.begin_at >= date_trunc('second', c.begin_at)
             and s.begin_at < c.end_at
+    -- Of its pods a recorder's word counts, which in its gaps is silent however often they are scraped.
+    left join (
+        select distinct
+            cluster_name,
+            day_on
+        from raw.coverage
+        where coverage_name = 'watched'
+    ) as w
+        on s.cluster_name = w.cluster_name and s.day_on = w.day_on
     where
         s.activity_name = 'active'
+        and (c.coverage_name <> 'sampled' or w.day_on is null)
         and o.hold_count = 0
         and not exists (
             select 1
