@@ -66,6 +66,8 @@ class Settings:
     """For tables: the file that says what the columns mean."""
     metrics_folders: frozenset[Path] = frozenset()
     """Folders whose metrics another source of the cluster reads."""
+    now: datetime | None = None
+    """Until when a server is read; None: until the present."""
     recent_days: int = 3
     """How far back a server is asked that keeps more than anyone wants at first."""
 

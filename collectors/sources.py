@@ -67,7 +67,7 @@ def _span_prometheus(
     source: PrometheusSource, settings: Settings
 ) -> tuple[datetime, datetime] | None:
     """Of a folder what it holds; a server is asked for the last days, or for those told."""
-    now = datetime.now(UTC)
+    now = settings.now or datetime.now(UTC)
     if source.path is None:
         return now - timedelta(days=settings.recent_days), now
     with Recorded(source.path, source.observed_at, settings.zone) as recorded:

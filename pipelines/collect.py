@@ -4,6 +4,7 @@ How a source is read belongs in `collectors`; what is concluded from the rows in
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -47,9 +48,11 @@ def sources_of(config: Config, cluster: str) -> Sequence[Any]:
     return next((c.sources for c in config.clusters if c.name == cluster), ())
 
 
-def window_of(config: Config, cluster: str, sources: Sequence[Any]) -> Window | None:
-    """The days that the sources know anything of; None where they know nothing."""
-    settings = settings_of(config, cluster)
+def window_of(
+    config: Config, cluster: str, sources: Sequence[Any], now: datetime | None = None
+) -> Window | None:
+    """The days that the sources know anything of by `now`; None where they know nothing."""
+    settings = replace(settings_of(config, cluster), now=now)
     recorders = [source for source in sources if not _is_metrics(source)]
     spans = [ALL[source.kind].span(source, settings) for source in recorders or sources]
     known = [span for span in spans if span is not None]
@@ -72,20 +75,25 @@ def reachable(sources: Sequence[Any]) -> tuple[list[Any], list[str]]:
 
 
 def widened(
-    home: Home, config: Config, cluster: str, window: Window | None, sources: Sequence[Any]
+    home: Home,
+    config: Config,
+    cluster: str,
+    window: Window | None,
+    sources: Sequence[Any],
+    now: datetime | None = None,
 ) -> Window:
     """The window to run; Unreadable where the sources know nothing of the cluster.
 
     A day is folded from the day before: where the lake lacks that, a record that began earlier
-    is read from its begin on.
+    is read from its begin on. A server's scrapes tell all that there is, each anew.
     """
-    known = window_of(config, cluster, sources) if sources else window
+    known = window_of(config, cluster, sources, now) if sources else window
     if known is None:
         raise Unreadable(f"{cluster}: the sources know no pods or nodes: {NEEDED}")
     if window is None:
         return known
     begins = known.begin_on < window.begin_on < known.end_on
-    if not begins or _has_day_before(home, window):
+    if not begins or all(map(_is_metrics, sources)) or _has_day_before(home, window):
         return window
     return Window(cluster, known.begin_on, window.end_on, window.zone)
 

@@ -5,6 +5,7 @@ Plain functions, without Dagster: the command line and the assets call the same 
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
 from uuid import uuid4
@@ -59,11 +60,13 @@ def process(
     run_id: str | None = None,
     sources: Sequence[Any] | None = None,
     progress: Progress | None = None,
+    now: datetime | None = None,
     at_once: bool = False,
 ) -> Outcome:
     """Run one cluster's window, or all that its sources know; never raises for data or sources.
 
-    `at_once` asks a server again for what it failed to give, however short ago that was.
+    A server is read until `now`: by default, the present. `at_once` asks it again for what it
+    failed to give, however short ago that was.
     LakeError where the lake itself cannot be used.
     """
     report = progress or (lambda step, done, total: None)
@@ -76,13 +79,13 @@ def process(
     total = len(order()) + 3
     report("reading sources", 0, total)
     try:
-        outcome.window = widened(home, config, cluster, window, there)
+        outcome.window = widened(home, config, cluster, window, there, now)
     except (Unreadable, OSError) as error:
         outcome.error = told(error)
         return outcome
     run = Run(home, run_id or uuid4().hex[:12], outcome.window)
     try:
-        _staged(run, config, there, outcome, report, total, at_once)
+        _staged(run, config, there, outcome, report, total, now, at_once)
         if outcome.unreachable and not outcome.counts:
             return outcome  # nothing to publish: the lake's rows stay
         if outcome.exit_code == 1:
@@ -103,6 +106,7 @@ def _staged(
     outcome: Outcome,
     report: Progress,
     total: int,
+    now: datetime | None,
     at_once: bool,
 ) -> None:
     report("collecting", 0, total)
@@ -111,7 +115,7 @@ def _staged(
         report(f"collecting: {text}", 0, total)
 
     try:
-        gathered = gather(run, config, sources, at_once=at_once, tell=tell)
+        gathered = gather(run, config, sources, now, at_once=at_once, tell=tell)
     except (Unreadable, Refused, OSError) as error:
         outcome.error = told(error)
         return

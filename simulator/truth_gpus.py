@@ -92,11 +92,27 @@ class Watched:
 
     def unread(self, now: int) -> str:
         """Why nothing was read at a second; '' where something was."""
-        return next((why for a, b, why in self.blind if a <= now < b), "")
+        gone = "" if now < self.track.device.end else "no_series"
+        return next((why for a, b, why in self.blind if a <= now < b), gone)
 
     def is_active(self, begin: int, end: int) -> bool:
         """It worked at some time of a run."""
         return any(s.kind == "active" and s.begin < end and begin < s.end for s in self.stretches)
+
+    def seen_work(self, begin: int, end: int) -> int | None:
+        """When a run is first seen to work: where it is read, and is not what ran before it."""
+        works = [s for s in self.stretches if s.kind in ("active", "stalled") and s.begin < end]
+        before = any(s.begin < begin < s.end + EDGE_SECONDS for s in works)
+        for s in works:
+            if s.end <= begin + EDGE_SECONDS * before:
+                continue
+            now = max(s.begin, begin)
+            for a, b, _ in self.blind:
+                if a <= now < b:
+                    now = b
+            if now < s.end:
+                return now
+        return None
 
     def first_work(self, begin: int, end: int) -> int | None:
         """When kernels ran for the first time in a run."""
@@ -138,17 +154,19 @@ def held(hold: Hold, play: Play, watched: dict[int, Watched], loading: int) -> l
     """What a pod's hold is on each of its devices."""
     mine = [watched[id(device)] for device, _ in play.devices]
     first = hold.facts.first_run
-    loaded = hold.begin
+    loaded = doubted = hold.begin
     if first is not None and play.kind != "inference":
         works = [w.first_work(first, hold.end) for w in mine]
         known = [t for t in works if t is not None]
         loaded = min([first + loading, *known])
+        seen = [w.seen_work(first, hold.end) for w in mine]
+        doubted = min([first + loading, *(t for t in seen if t is not None)])
     found = []
     for number, one in enumerate(mine):
         if play.pod.entries and one.track.device.card.uuid != hold.card:
             continue
         regions = _regions(hold, one)
-        pieces = _pieces(hold, one, regions, loaded)
+        pieces = _pieces(hold, one, regions, loaded, doubted)
         found.append(Held(hold, play, number, one, pieces, regions, loaded))
     return found
 
@@ -173,10 +191,11 @@ def _regions(hold: Hold, one: Watched) -> list[Run]:
     return found
 
 
-def _pieces(hold: Hold, one: Watched, regions: list[Run], loaded: int) -> list[Piece]:
+def _pieces(hold: Hold, one: Watched, regions: list[Run], loaded: int, doubted: int) -> list[Piece]:
+    """Its states; from `loaded` until `doubted` no reading says that it works."""
     device = one.track.device
     base = _base(hold)
-    cuts = {hold.begin, hold.end, loaded}
+    cuts = {hold.begin, hold.end, loaded, doubted}
     cuts |= {t for b, e, _ in base for t in (b, e)}
     cuts |= {t for a, b, _ in one.blind for t in (a, b)}
     cuts |= {t for f in device.card.faults for t in (f.begin, f.end)}
@@ -191,11 +210,13 @@ def _pieces(hold: Hold, one: Watched, regions: list[Run], loaded: int) -> list[P
     for begin, end in pairwise(sorted(c for c in cuts if hold.begin <= c <= hold.end)):
         told = base[bisect_right(base_at, begin) - 1][2]
         stretch = one.stretches[max(0, bisect_right(starts, begin) - 1)]
+        is_doubted = told[0] == "unobserved" and loaded <= begin < doubted
         sharers = sum(u.begin <= begin < u.end for u in device.uses)
         state, cause, is_sure = _state(told, stretch, begin, one, regions, loaded)
         unread = ""
         if state in ("active", "idle", "stalled", "loading"):
             unread = "node_not_ready" if told[1] == "node_not_ready" else one.unread(begin)
+        is_sure = is_sure and not is_doubted
         piece = Piece(begin, end, state, cause, unread, is_sure, max(1, sharers))
         if found and _same(found[-1], piece):
             piece = Piece(found[-1].begin, end, state, cause, unread, is_sure, max(1, sharers))

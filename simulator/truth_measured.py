@@ -166,14 +166,21 @@ def _silent(mine: dict[str, list[Held]]) -> Iterable[Row]:
 
 
 def _xids(found: list[Xid], exporters: dict[str, Exporter], window: Run) -> Iterable[Row]:
+    """A gauge shows the last one before a scrape, and nothing where that is the one it showed."""
+    scrapes = {
+        id(xid): exporters[xid.card.node.uid].reader.number(xid.at)
+        for xid in found
+        if xid.card.node.uid in exporters and xid.at < window[1]
+    }
+    newest = {(xid.card.uuid, scrapes[id(xid)]): xid for xid in found if id(xid) in scrapes}
     last: dict[tuple[str, str], int] = {}
     for xid in found:
         card = xid.card
-        exporter = exporters.get(card.node.uid)
+        number = scrapes.get(id(xid))
         is_told = False
-        if exporter and window[0] <= xid.at < window[1]:
-            number = exporter.reader.number(xid.at)
-            here = [t for t in exporter.targets if t.is_up and t.begin <= number < t.end]
+        if number is not None and newest[card.uuid, number] is xid:
+            targets = exporters[card.node.uid].targets
+            here = [t for t in targets if t.is_up and t.begin <= number < t.end]
             if here:
                 key = (card.uuid, here[-1].pod)
                 is_told = last.get(key) != xid.code

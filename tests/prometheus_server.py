@@ -66,9 +66,13 @@ class Server:
         text = self.folder / "metrics.om"
         with text.open("w") as file:
             file.writelines(lines)
-        command = [self.promtool, "tsdb", "create-blocks-from", "openmetrics"]
-        subprocess.run([*command, "--quiet", text, self.data], check=True, capture_output=True)
+        self.load_file(text)
         text.unlink()
+
+    def load_file(self, text: Path, *flags: str) -> None:
+        """Writes what it holds from a file of OpenMetrics, before it starts."""
+        command = [self.promtool, "tsdb", "create-blocks-from", "openmetrics", "--quiet", *flags]
+        subprocess.run([*command, text, self.data], check=True, capture_output=True)
 
     def start(self, *flags: str) -> None:
         """Runs it until it is ready."""

@@ -206,7 +206,7 @@ select
     end as admitted_at,
     case when t.is_placed then t.placed_at end as placed_at,
     case
-        when t.is_placed and t.nth_started_at is not null
+        when t.is_placed and t.is_start_known and t.nth_started_at is not null
             then greatest(t.placed_at, t.nth_started_at)
     end as started_at,
     case

@@ -74,6 +74,58 @@ measured as (
     where p.is_measured
 ),
 
+-- A piece is cut where such a hold begins or ends.
+cuts as (
+    select
+        cluster_name,
+        day_on,
+        hold_id,
+        part_number,
+        begin_at as piece_at,
+        begin_at as cut_at
+    from measured
+    union
+    select
+        m.cluster_name,
+        m.day_on,
+        m.hold_id,
+        m.part_number,
+        m.begin_at as piece_at,
+        unnest([s.begin_at, s.end_at]) as cut_at
+    from measured as m
+    inner join strays as s
+        on
+            m.cluster_name = s.cluster_name
+            and m.day_on = s.day_on
+            and m.node_uid = s.node_uid
+            and m.begin_at < s.end_at
+            and m.end_at > s.begin_at
+    where m.is_shared
+),
+
+slices as (
+    select
+        m.* exclude (begin_at, end_at),
+        c.cut_at as begin_at,
+        coalesce(
+            lead(c.cut_at) over (
+                partition by m.cluster_name, m.day_on, m.hold_id, m.part_number, m.begin_at
+                order by c.cut_at
+            ),
+            m.end_at
+        ) as end_at
+    from measured as m
+    inner join cuts as c
+        on
+            m.cluster_name = c.cluster_name
+            and m.day_on = c.day_on
+            and m.hold_id = c.hold_id
+            and m.part_number = c.part_number
+            and m.begin_at = c.piece_at
+            and m.begin_at <= c.cut_at
+            and m.end_at > c.cut_at
+),
+
 -- Of a GPU at work nothing tells who works, where several may; that it is idle holds for all.
 crowded as (
     select
@@ -90,7 +142,7 @@ crowded as (
                     and s.end_at > m.begin_at
             )
         ) as is_crowded
-    from measured as m
+    from slices as m
 ),
 
 answered as (

@@ -13,8 +13,8 @@ at_work as (
     )
 ),
 
--- When a pod first worked, as devices tell that it has alone. Where the one before it worked until
--- then, two samples still tell of that one: a reading is as old as the exporter's own round.
+-- When a pod first worked, as devices tell that it has alone. Two samples may still tell of the one
+-- before it: a reading is as old as the exporter's own round.
 works as (
     select
         h.cluster_name,
@@ -24,8 +24,7 @@ works as (
             where
             g.is_work
             and (
-                g.begin_at >= o.first_started_at
-                or not coalesce(g.was_work, false)
+                (g.begin_at >= o.first_started_at and not coalesce(g.was_work, false))
                 or date_diff('second', o.first_started_at, g.end_at) * g.sample_count
                 > 2 * date_diff('second', g.begin_at, g.end_at)
             )

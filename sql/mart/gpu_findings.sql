@@ -18,18 +18,11 @@ rogue_pieces as (
         s.node_uid,
         s.gpu_uuid,
         s.instance_number,
-        s.begin_at,
-        s.end_at,
         s.sm_ratio,
         s.utilisation_ratio,
         s.power_watts,
-        coalesce(
-            s.begin_at <> lag(s.end_at) over (
-                partition by s.cluster_name, s.day_on, s.node_uid, s.gpu_uuid, s.instance_number
-                order by s.begin_at
-            ),
-            true
-        )::integer as is_other
+        greatest(s.begin_at, date_trunc('second', c.begin_at)) as begin_at,
+        least(s.end_at, date_trunc('second', c.end_at)) as end_at
     from core.gpu_states as s
     inner join core.gpu_owners as o
         on
@@ -45,10 +38,40 @@ rogue_pieces as (
             s.cluster_name = c.cluster_name
             and s.day_on = c.day_on
             and c.coverage_name in ('watched', 'sampled', 'table')
-            and s.begin_at >= date_trunc('second', c.begin_at)
-            and s.begin_at < c.end_at
+            and s.begin_at < date_trunc('second', c.end_at)
+            and s.end_at > date_trunc('second', c.begin_at)
+    -- Of its own pods a recorder's word counts, also in its gaps: there it does not know their end.
+    left join (
+        select distinct
+            cluster_name,
+            day_on
+        from raw.coverage
+        where coverage_name = 'watched'
+    ) as w
+        on s.cluster_name = w.cluster_name and s.day_on = w.day_on
     where
         s.activity_name = 'active'
+        and (
+            c.coverage_name <> 'sampled'
+            or w.day_on is null
+            or not exists (
+                select 1
+                from core.hold_parts as p
+                inner join core.holds as h
+                    on
+                        p.cluster_name = h.cluster_name
+                        and p.day_on = h.day_on
+                        and p.hold_id = h.hold_id
+                where
+                    p.gpu_uuid = s.gpu_uuid
+                    and p.instance_number = s.instance_number
+                    and h.cluster_name = s.cluster_name
+                    and h.day_on = s.day_on
+                    and h.node_uid = s.node_uid
+                    and h.end_at >= c.begin_at - interval 60 second
+                    and h.end_at <= c.end_at
+            )
+        )
         and o.hold_count = 0
         -- Where labels name a pod, someone has it whom the record lost from sight.
         and not exists (
@@ -76,6 +99,19 @@ rogue_pieces as (
                 and h.begin_at < s.end_at
                 and h.end_at > s.begin_at
         )
+),
+
+rogue_changes as (
+    select
+        *,
+        coalesce(
+            begin_at <> lag(end_at) over (
+                partition by cluster_name, day_on, node_uid, gpu_uuid, instance_number
+                order by begin_at
+            ),
+            true
+        )::integer as is_other
+    from rogue_pieces
 ),
 
 rogues as (
@@ -108,7 +144,7 @@ rogues as (
                 partition by cluster_name, day_on, node_uid, gpu_uuid, instance_number
                 order by begin_at
             ) as piece_number
-        from rogue_pieces
+        from rogue_changes
     ) as p
     group by cluster_name, day_on, node_uid, gpu_uuid, instance_number, piece_number
     having date_diff('second', min(begin_at), max(end_at)) >= 300
@@ -160,7 +196,8 @@ strangers as (
         s.cluster_name, s.day_on, s.gpu_uuid, s.pod_namespace_name, s.pod_name, g.node_uid
 ),
 
--- What each GPU of a pod did while its containers ran.
+-- What each GPU of a pod did while its containers ran; at both edges of the hold two samples may
+-- tell of who had it before or afterwards.
 of_pods as (
     select
         h.cluster_name,
@@ -175,8 +212,11 @@ of_pods as (
         max(s.end_at) as end_at,
         sum(date_diff('second', s.begin_at, s.end_at)) as run_seconds,
         coalesce(
-            sum(date_diff('second', s.begin_at, s.end_at))
-            filter (where s.state_name in ('active', 'stalled')), 0
+            sum(greatest(0, date_diff(
+                'second',
+                greatest(s.begin_at, h.begin_at + interval 60 second),
+                least(s.end_at, h.end_at - interval 60 second)
+            ))) filter (where s.state_name in ('active', 'stalled')), 0
         ) as active_seconds,
         coalesce(
             sum(date_diff('second', s.begin_at, s.end_at))
