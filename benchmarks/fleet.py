@@ -29,6 +29,8 @@ class Size:
     seed: int = 1
     heartbeat_minutes: int = 5
     """A kubelet reports its node this often, and each report is a version of it."""
+    is_sampled: bool = False
+    """Whether its GPUs are measured, each minute."""
 
     @property
     def seconds(self) -> int:
@@ -67,15 +69,21 @@ class Kind:
 
 
 KINDS = (
-    Kind("wide", 0.24, "h100", 8, 8, 8.0, workload_kind="VolcanoJob", workload_class="training"),
-    Kind("ranks", 0.22, "h100", 8, 1, 8.0, workload_kind="VolcanoJob", workload_class="training"),
+    Kind(
+        "wide", 0.24, "h100-80gb", 8, 8, 8.0, workload_kind="VolcanoJob", workload_class="training"
+    ),
+    Kind(
+        "ranks", 0.22, "h100-80gb", 8, 1, 8.0, workload_kind="VolcanoJob", workload_class="training"
+    ),
     Kind("serve", 0.10, "l40s", 8, 1, 40.0, workload_kind="Deployment", workload_class="inference"),
     Kind("mig", 0.02, "a100-80gb", 56, 1, 2.0, "nvidia.com/mig-1g.10gb", 142_857),
     Kind("sliced", 0.02, "a100-80gb", 32, 1, 2.0, "nvidia.com/gpu.shared", 250_000),
     Kind("short", 0.40, "a100-80gb", 8),
 )
-PENDING = Kind("pending", 0, "h100", 8, 8, workload_kind="VolcanoJob", workload_class="training")
-SYSTEM = Kind("system", 0, "h100", 0, 0, workload_kind="DaemonSet", workload_class="system")
+PENDING = Kind(
+    "pending", 0, "h100-80gb", 8, 8, workload_kind="VolcanoJob", workload_class="training"
+)
+SYSTEM = Kind("system", 0, "h100-80gb", 0, 0, workload_kind="DaemonSet", workload_class="system")
 
 
 @dataclass
@@ -165,7 +173,8 @@ class _Builder:
                         workload = f"serve-{number // 2:04}"
                     else:
                         workload = f"{kind.name}-{number}-{slot}-{bound}"
-                    self._pod(kind, number, self._queued(bound), bound, end, workload, None)
+                    made = self._queued(bound)
+                    self._pod(kind, number, made, bound, end, workload, None, slot)
 
     def _gangs(self, kind: Kind, nodes: list[int], period: float) -> None:
         """Blocks of nodes, each of which one gang after another has to itself."""
@@ -193,9 +202,9 @@ class _Builder:
             spans = [(queued, begin, half), (half + 1, half + 30, end)]
         for made, start, stop in spans:
             for number in block:
-                for _ in range(kind.slots):
+                for slot in range(kind.slots):
                     bound = start + self.dice.randrange(8)
-                    self._pod(kind, number, made, bound, stop, name, size)
+                    self._pod(kind, number, made, bound, stop, name, size, slot)
 
     def _waiting(self) -> None:
         """Thousands in the queue that are never placed: half of them are withdrawn."""
@@ -221,6 +230,7 @@ class _Builder:
         end: int | None,
         workload: str,
         gang: int | None,
+        slot: int | None = None,
     ) -> None:
         """One pod: bound, started after its image is there, perhaps restarted, ended, removed."""
         dice = self.dice
@@ -241,7 +251,7 @@ class _Builder:
                 "uid": f"{len(self.fleet.pods):08x}-{kind.name}", "kind": kind.name,
                 "resource": kind.resource, "asked": kind.asked, "workload": workload,
                 "workload_kind": kind.workload_kind, "workload_class": kind.workload_class,
-                "team": self._team(workload), "number": number, "gang_size": gang,
+                "team": self._team(workload), "number": number, "gang_size": gang, "slot": slot,
                 "made": made, "bound": bound, "started": started, "restarted": restarted,
                 "again": again, "ended": None if is_killed else end,
                 "asked_to_go": end - 15 if is_killed and end is not None else None,

@@ -10,6 +10,7 @@ from typing import Any
 
 import polars as pl
 
+from benchmarks import samples
 from benchmarks.fleet import AGE, DAY, TEAMS, Fleet, Size, build
 from models import raw
 from models.table import INSTANT, Table
@@ -23,7 +24,7 @@ FIRST_SEQUENCE = 1_000_000
 NAMESPACES = 3
 """Of each team."""
 
-PRICES = {"h100": "2.95", "a100-80gb": "1.89", "l40s": "0.87"}
+PRICES = {"h100-80gb": "2.95", "a100-80gb": "1.89", "l40s": "0.87"}
 
 
 def config() -> dict[str, Any]:
@@ -55,6 +56,8 @@ def write(size: Size, folder: Path) -> int:
         (raw.NAMESPACE_VERSIONS, _namespaces()),
     ):
         count += _written(table, _seen(frame, size), folder)
+    if size.is_sampled:
+        count += samples.write(fleet, folder, CLUSTER, EPOCH)
     return count + _written(raw.COVERAGE, _coverage(size), folder)
 
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import polars as pl
 
+from benchmarks import samples
 from benchmarks.rows import file_of
 from collectors.source import Batch, Settings
 from collectors.sources import ALL, Collector
@@ -49,6 +50,8 @@ def _collect(source: Rows, settings: Settings, window: Window | None) -> Iterato
             if table.is_daily and path.exists():
                 for frame in pl.read_parquet(path).iter_slices(BATCH_ROWS):
                     yield Batch(table.name, frame)
+            for frame in samples.batches(source.path, table.name, day):
+                yield Batch(table.name, frame)
 
 
 ALL["benchmark"] = Collector(_collect, _span)

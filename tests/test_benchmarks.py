@@ -14,7 +14,7 @@ from lake.connect import plain_database
 from lake.home import Home
 from lake.read import Door
 
-TINY = Size(gpus=160, days=1, holds=1500)
+TINY = Size(gpus=160, days=1, holds=1500, is_sampled=True)
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +51,7 @@ def test_the_measured_fleet_has_gangs_services_restarts_partitions_and_a_crowded
     states = "select distinct state_name from core.hold_states"
     found = {name for (name,) in door.query(states).fetchall()}
     assert found >= {"starting", "gang_wait", "loading", "terminating", "unobserved"}
+    assert found >= {"active", "idle", "stalled"}
     for query in (
         "select 1 from core.attempts where gang_size_count >= 8",
         "select 1 from core.attempts where is_service",
@@ -58,6 +59,28 @@ def test_the_measured_fleet_has_gangs_services_restarts_partitions_and_a_crowded
         "select 1 from core.restarts where restart_kind_name = 'container'",
         "select 1 from core.hold_shares where share_micro_gpu < 1000000",
         "select 1 from core.ledger where ledger_cost > 0",
+    ):
+        assert door.query(f"{query} limit 1").fetchall(), query
+
+
+def test_the_measured_fleet_is_sampled_each_minute_and_some_gpus_report_errors(measured):
+    _, door = measured
+    [(devices, samples)] = door.query(
+        "select count(*), sum(sample_count) from core.gpus where sample_seconds between 59 and 61"
+    ).fetchall()
+    assert devices == TINY.gpus - 8 + 8 * 7  # the GPUs of one node are cut in seven
+    assert 0.97 < samples / (devices * 1440) < 1
+    [(known,)] = door.query(
+        "select sum(date_diff('second', begin_at, end_at)) from core.gpu_states "
+        "where activity_name <> 'unobserved'"
+    ).fetchall()
+    assert 0.95 < known / (devices * TINY.seconds) < 1
+    for query in (
+        "select 1 from core.gpu_errors",
+        "select 1 from core.gpu_states where activity_name = 'stalled'",
+        "select 1 from mart.gpu_episodes where episode_name = 'idle'",
+        "select 1 from core.hold_parts where basis_name = 'label' and is_shared",
+        "select 1 from core.gpu_stretches where kind_name = 'exporter_down'",
     ):
         assert door.query(f"{query} limit 1").fetchall(), query
 

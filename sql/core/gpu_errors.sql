@@ -12,6 +12,13 @@ told as (
     where xid_number > 0
 ),
 
+devices as (
+    select g.*
+    from core.gpus as g
+    semi join told as t
+        on g.cluster_name = t.cluster_name and g.day_on = t.day_on and g.gpu_uuid = t.gpu_uuid
+),
+
 samples as (
     select
         g.cluster_name,
@@ -22,9 +29,7 @@ samples as (
         s.sampled_at,
         max(s.xid_number) as xid_number
     from raw.gpu_samples as s
-    inner join told as t
-        on s.cluster_name = t.cluster_name and s.day_on = t.day_on and s.gpu_uuid = t.gpu_uuid
-    inner join core.gpus as g
+    inner join devices as g
         on
             s.cluster_name = g.cluster_name
             and s.day_on = g.day_on

@@ -25,6 +25,16 @@ node_spans as (
     group by cluster_name, day_on, node_uid
 ),
 
+-- Silence tells nothing unless the device plugin misses a GPU of the node.
+missing as (
+    select distinct
+        cluster_name,
+        day_on,
+        node_uid
+    from core.node_spells
+    where cause_name = 'missing_from_allocatable'
+),
+
 -- Only of these can a GPU's silence tell anything: they have fewer samples than their neighbours.
 suspects as (
     select
@@ -35,10 +45,13 @@ suspects as (
         any_value(n.sample_seconds) as sample_seconds,
         bool_or(f.gpu_uuid is not null) as is_fatal,
         max(g.sample_count) < any_value(n.most_sample_count)
-        and any_value(g.instance_number) = -1 as is_short
+        and any_value(g.instance_number) = -1
+        and bool_or(m.node_uid is not null) as is_short
     from core.gpus as g
     inner join node_spans as n
         on g.cluster_name = n.cluster_name and g.day_on = n.day_on and g.node_uid = n.node_uid
+    left join missing as m
+        on g.cluster_name = m.cluster_name and g.day_on = m.day_on and g.node_uid = m.node_uid
     left join fatal as f
         on g.cluster_name = f.cluster_name and g.day_on = f.day_on and g.gpu_uuid = f.gpu_uuid
     group by g.cluster_name, g.day_on, g.node_uid, g.gpu_uuid

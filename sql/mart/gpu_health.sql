@@ -16,20 +16,46 @@ gpus as (
     group by g.cluster_name, g.day_on, g.node_uid, g.gpu_uuid
 ),
 
+-- Of most GPUs one series tells: there each sample is a moment of the board.
+several as (
+    select
+        cluster_name,
+        day_on,
+        gpu_uuid
+    from raw.gpu_series
+    group by cluster_name, day_on, gpu_uuid
+    having count(distinct node_name) > 1 or max(instance_number) >= 0
+),
+
 moments as (
     select
         cluster_name,
         day_on,
         gpu_uuid,
-        sampled_at,
-        max(throttle_number) as throttle_number,
-        max(xid_number) as xid_number,
-        max(temperature_celsius) as temperature_celsius,
-        max(uncorrectable_remapped_row_count) as uncorrectable_count,
-        max(correctable_remapped_row_count) as correctable_count,
-        max(row_remap_failure_count) as failure_count
-    from raw.gpu_samples
-    group by cluster_name, day_on, gpu_uuid, sampled_at
+        throttle_number,
+        xid_number,
+        temperature_celsius,
+        uncorrectable_remapped_row_count as uncorrectable_count,
+        correctable_remapped_row_count as correctable_count,
+        row_remap_failure_count as failure_count
+    from raw.gpu_samples as s
+    anti join several as m
+        on s.cluster_name = m.cluster_name and s.day_on = m.day_on and s.gpu_uuid = m.gpu_uuid
+    union all by name
+    select
+        s.cluster_name,
+        s.day_on,
+        s.gpu_uuid,
+        max(s.throttle_number) as throttle_number,
+        max(s.xid_number) as xid_number,
+        max(s.temperature_celsius) as temperature_celsius,
+        max(s.uncorrectable_remapped_row_count) as uncorrectable_count,
+        max(s.correctable_remapped_row_count) as correctable_count,
+        max(s.row_remap_failure_count) as failure_count
+    from raw.gpu_samples as s
+    semi join several as m
+        on s.cluster_name = m.cluster_name and s.day_on = m.day_on and s.gpu_uuid = m.gpu_uuid
+    group by s.cluster_name, s.day_on, s.gpu_uuid, s.sampled_at
 ),
 
 sums as (

@@ -38,7 +38,7 @@ series as (
         s.begin_at,
         s.end_at,
         s.sample_count,
-        unnest(string_split('any,' || s.metrics_text, ',')) as metric_name
+        s.metrics_text
     from raw.gpu_series as s
     inner join core.gpus as g
         on
@@ -55,6 +55,67 @@ hours as (
         cluster_name,
         day_on,
         node_uid,
+        gpu_uuid,
+        instance_number,
+        hour_at,
+        any_value(sample_seconds) as sample_seconds,
+        any_value(metrics_text) as metrics_text,
+        min(metrics_text) < max(metrics_text) as is_mixed,
+        min(begin_at) as begin_at,
+        max(end_at) as end_at,
+        sum(sample_count) as sample_count
+    from series
+    group by cluster_name, day_on, node_uid, gpu_uuid, instance_number, hour_at
+),
+
+-- Where all of an hour tells the same quantities, each of them was told as long.
+alike as (
+    select
+        cluster_name,
+        day_on,
+        node_uid,
+        metrics_text,
+        min(begin_at) as first_told_at,
+        max(end_at) as last_told_at,
+        sum(least(
+            sample_count * sample_seconds,
+            date_diff('millisecond', begin_at, end_at) / 1000.0 + sample_seconds
+        )) as told_seconds
+    from hours
+    where not is_mixed
+    group by cluster_name, day_on, node_uid, metrics_text
+),
+
+mixed as (
+    select
+        s.* exclude (metrics_text),
+        unnest(string_split('any,' || s.metrics_text, ',')) as metric_name
+    from series as s
+    semi join (select * from hours where is_mixed) as h
+        on
+            s.cluster_name = h.cluster_name
+            and s.day_on = h.day_on
+            and s.node_uid = h.node_uid
+            and s.gpu_uuid = h.gpu_uuid
+            and s.instance_number = h.instance_number
+            and s.hour_at = h.hour_at
+),
+
+parts as (
+    select
+        cluster_name,
+        day_on,
+        node_uid,
+        unnest(string_split('any,' || metrics_text, ',')) as metric_name,
+        first_told_at,
+        last_told_at,
+        told_seconds
+    from alike
+    union all by name
+    select
+        cluster_name,
+        day_on,
+        node_uid,
         metric_name,
         min(begin_at) as first_told_at,
         max(end_at) as last_told_at,
@@ -63,7 +124,7 @@ hours as (
             date_diff('millisecond', min(begin_at), max(end_at)) / 1000.0
             + any_value(sample_seconds)
         ) as told_seconds
-    from series
+    from mixed
     group by
         cluster_name, day_on, node_uid, gpu_uuid, instance_number, hour_at, metric_name
 ),
@@ -77,7 +138,7 @@ told as (
         min(first_told_at) as first_told_at,
         max(last_told_at) as last_told_at,
         sum(told_seconds) as told_seconds
-    from hours
+    from parts
     group by cluster_name, day_on, node_uid, metric_name
 ),
 
