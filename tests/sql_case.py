@@ -16,6 +16,9 @@ from models.raw_metrics import GPU_SAMPLES, GPU_SERIES
 from models.table import Kind
 from pipelines.graph import needed_for, tables_read
 
+Row = dict[str, Any]
+"""Columns or readings, and what they hold."""
+
 DAY = date(2026, 3, 2)
 MIDNIGHT = datetime(2026, 3, 2, tzinfo=UTC)
 HOUR = 3600
@@ -35,6 +38,11 @@ FILLED = {
 def at(second: float) -> datetime:
     """The instant, so many seconds after the day's midnight."""
     return MIDNIGHT + timedelta(seconds=second)
+
+
+def both(some: Row, more: Row) -> Row:
+    """Readings, some of them others."""
+    return some | more
 
 
 def whole(table: Any, **told: Any) -> dict[str, Any]:

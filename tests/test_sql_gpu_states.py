@@ -4,13 +4,23 @@ Whose GPU it was and what a hold's state becomes of it is in test_sql_hold_parts
 read in test_dcgm. Samples come each half minute.
 """
 
-from tests.sql_case import Case
+from tests.sql_case import Case, Row, both
 
 END = 3600
-WORK = {"sm_ratio": 0.7, "utilisation_ratio": 0.9, "memory_used_mib": 9000.0, "power_watts": 60.0}
-QUIET = WORK | {"sm_ratio": 0.004, "utilisation_ratio": 0.0, "power_watts": 27.0}
-EMPTY = QUIET | {"memory_used_mib": 4.0, "power_watts": 10.0}
-SPIN = WORK | {"sm_ratio": 0.15, "utilisation_ratio": 1.0, "tensor_ratio": 0.0, "dram_ratio": 0.01}
+WORK: Row = {
+    "sm_ratio": 0.7,
+    "utilisation_ratio": 0.9,
+    "memory_used_mib": 9000.0,
+    "power_watts": 60.0,
+}
+QUIET: Row = WORK | {"sm_ratio": 0.004, "utilisation_ratio": 0.0, "power_watts": 27.0}
+EMPTY: Row = QUIET | {"memory_used_mib": 4.0, "power_watts": 10.0}
+SPIN: Row = WORK | {
+    "sm_ratio": 0.15,
+    "utilisation_ratio": 1.0,
+    "tensor_ratio": 0.0,
+    "dram_ratio": 0.01,
+}
 
 
 def case_of(*spells, seconds=END, **told):
@@ -177,7 +187,7 @@ def test_sums_of_sm_activity_are_kept_by_the_hour():
 def test_a_fatal_error_breaks_a_gpu_until_its_driver_is_loaded_anew():
     """XID 48 is first seen at 630, so since 600; the new driver's first sample is at 1830."""
     case = case_of((0, 600, WORK | {"xid_number": 0}), (600, 1800, QUIET | {"xid_number": 48}))
-    case.read("g", 1800, END, driver="590", **(WORK | {"xid_number": 0}))
+    case.read("g", 1800, END, driver="590", **both(WORK, {"xid_number": 0}))
     assert case.doings("g") == [
         ("active", "none", 0, 600),
         ("broken", "gpu_unhealthy", 600, 1800),

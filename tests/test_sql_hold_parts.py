@@ -4,14 +4,14 @@ What a GPU did is in test_sql_gpu_states; states that no reading decides are in 
 """
 
 from collectors.source import Settings, silent
-from tests.sql_case import GPU, Case, at
+from tests.sql_case import GPU, Case, Row, at, both
 
 END = 3600
-WORK = {"sm_ratio": 0.5, "utilisation_ratio": 0.9, "memory_used_mib": 9000.0}
-QUIET = {"sm_ratio": 0.0, "utilisation_ratio": 0.0, "memory_used_mib": 9000.0}
+WORK: Row = {"sm_ratio": 0.5, "utilisation_ratio": 0.9, "memory_used_mib": 9000.0}
+QUIET: Row = {"sm_ratio": 0.0, "utilisation_ratio": 0.0, "memory_used_mib": 9000.0}
 
 
-def asks(count, resource=GPU):
+def asks(count, resource=GPU) -> Row:
     return {"requests": [{"resource_name": resource, "request_count": count}]}
 
 
@@ -56,7 +56,7 @@ def test_a_name_that_hangs_on_for_a_scrape_does_not_make_a_device_the_next_pod_s
     """q has its name from p and another GPU; the label of the old one is read once too often."""
     case = Case()
     case.node("n", gpus=2)
-    told = {"pod_name": "x-0", "requests": [{"resource_name": GPU, "request_count": 1}]}
+    told: Row = {"pod_name": "x-0", "requests": [{"resource_name": GPU, "request_count": 1}]}
     case.pod("p", "n", **told)
     case.pod("p", "n", seen=1215, bound_at=0, running_since_at=0, change_name="DELETED", **told)
     case.pod("q", "n", seen=1216, created_at=1216, **told)
@@ -211,8 +211,8 @@ def test_a_broken_gpu_is_unavailable_to_its_holder_who_keeps_it():
     case.node("n")
     case.price(1_000_000)
     case.pod("p", "n", team_name="t")
-    case.read("g", 0, 1800, pod="p", **(WORK | {"xid_number": 0}))
-    case.read("g", 1800, END, pod="p", **(QUIET | {"xid_number": 79}))
+    case.read("g", 0, 1800, pod="p", **both(WORK, {"xid_number": 0}))
+    case.read("g", 1800, END, pod="p", **both(QUIET, {"xid_number": 79}))
     assert case.ledger() == {
         ("t", "active", "none"): (1800.0, 0.5),
         ("t", "unavailable", "gpu_unhealthy"): (1800.0, 0.5),
@@ -220,7 +220,7 @@ def test_a_broken_gpu_is_unavailable_to_its_holder_who_keeps_it():
 
 
 def test_a_lost_member_s_gang_waits_but_for_members_that_are_measured_at_work():
-    gang = {"workload_key_uid": "w", "gang_name": "g", "gang_size_count": 2}
+    gang: Row = {"workload_key_uid": "w", "gang_name": "g", "gang_size_count": 2}
     case = Case()
     case.node("n", gpus=2)
     case.pod("a", "n", **gang)
