@@ -61,10 +61,12 @@ def measure(size: Size, folder: Path, *, is_refreshed: bool = False) -> None:
     )
     if size.is_sampled:
         sweep = apart(swept, home)
-        tables = sum(s for step, s in whole.steps.items() if step.startswith(("core.", "mart.")))
+        computed = [step for step in whole.steps if step.startswith(("core.", "mart."))]
+        tables = sum(whole.steps[step] for step in computed)
+        cpu = sum(whole.cpu_steps[step] for step in computed)
         print(
-            f"  core and mart took {tables:.1f} s; DuckDB reads the GPUs' samples and sorts them "
-            f"once in {sweep:.1f} s: {tables / sweep:.1f} times as long",
+            f"  core and mart took {tables:.1f} s ({cpu:.1f} s of CPU); "
+            f"DuckDB reads the GPUs' samples and sorts them once in {sweep:.1f} s: {tables / sweep:.1f} times as long",
             flush=True,
         )
     if is_refreshed:
@@ -90,7 +92,9 @@ def show(measured: Measured, size: Size) -> None:
     """Print the steps with their rows, then the totals."""
     for step, seconds in measured.steps.items():
         count = measured.counts.get(step)
-        print(f"  {step:<24} {seconds:>8.2f} s {'' if count is None else f'{count:>12,} rows'}")
+        rows = "" if count is None else f"{count:>12,} rows"
+        cpu = measured.cpu_steps[step]
+        print(f"  {step:<24} {seconds:>8.2f} s {cpu:>8.2f} s of CPU {rows}")
     print(
         f"  in all {measured.seconds:.1f} s ({measured.cpu_seconds:.1f} s of CPU), peak memory "
         f"{measured.peak_bytes / 1e9:.2f} GB, {measured.counts['core.holds']:,} holds, "

@@ -40,6 +40,8 @@ class Measured:
     peak_bytes: int = 0
     steps: dict[str, float] = field(default_factory=dict)
     """Seconds of each step, in order."""
+    cpu_steps: dict[str, float] = field(default_factory=dict)
+    """Of them, seconds of CPU on all cores: what a busy machine does not lengthen as much."""
     counts: dict[str, int] = field(default_factory=dict)
     """Rows of each table."""
 
@@ -47,6 +49,24 @@ class Measured:
     def rows(self) -> int:
         """Rows of all tables."""
         return sum(self.counts.values())
+
+
+class Clock:
+    """Tells what each step took, one after another."""
+
+    def __init__(self, measured: Measured):
+        self.measured = measured
+        self.last = time.monotonic(), time.process_time()
+
+    def done(self, step: str) -> None:
+        """The step ends now; one without a name is not counted."""
+        now = time.monotonic(), time.process_time()
+        if step:
+            for found, here, before in zip(
+                (self.measured.steps, self.measured.cpu_steps), now, self.last, strict=True
+            ):
+                found[step] = found.get(step, 0) + here - before
+        self.last = now
 
 
 def apart(work: Callable[Given, Result], *args: Given.args, **kwargs: Given.kwargs) -> Result:
@@ -58,15 +78,13 @@ def apart(work: Callable[Given, Result], *args: Given.args, **kwargs: Given.kwar
 def run(home: Path, source: Rows, day: date | None = None) -> Measured:
     """Collect, compute, check and publish a day, or all there are; RuntimeError if refused."""
     measured = Measured()
-    begun = last = time.monotonic()
-    name = ""
+    begun, name = time.monotonic(), ""
+    clock = Clock(measured)
 
     def report(step: str, done: int, total: int) -> None:
-        nonlocal last, name
-        now = time.monotonic()
-        if name:
-            measured.steps[name] = measured.steps.get(name, 0) + now - last
-        last, name = now, step
+        nonlocal name
+        clock.done(name)
+        name = step
 
     window = Window(CLUSTER, day, day + timedelta(days=1)) if day else None
     told = Config.model_validate(config())

@@ -12,7 +12,7 @@ from uuid import uuid4
 
 import polars as pl
 
-from benchmarks.measure import Measured, finished
+from benchmarks.measure import Clock, Measured, finished
 from benchmarks.rows import CLUSTER, FIRST_DAY, config
 from benchmarks.samples import files_of
 from benchmarks.source import Rows
@@ -39,13 +39,7 @@ FIGURES = """
 def refreshed(home: Path, rows: Path) -> Measured:
     """The first day's last hour again, in a lake that has the day; RuntimeError if refused."""
     measured, begun = Measured(), time.monotonic()
-    last = begun
-
-    def done(step: str) -> None:
-        nonlocal last
-        now = time.monotonic()
-        measured.steps[step], last = now - last, now
-
+    done = Clock(measured).done
     window = Window(CLUSTER, FIRST_DAY, FIRST_DAY + timedelta(days=1))
     run = Run(Home(home), uuid4().hex[:12], window)
     try:
