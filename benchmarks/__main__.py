@@ -66,7 +66,8 @@ def measure(size: Size, folder: Path, *, is_refreshed: bool = False) -> None:
         cpu = sum(whole.cpu_steps[step] for step in computed)
         print(
             f"  core and mart took {tables:.1f} s ({cpu:.1f} s of CPU); "
-            f"DuckDB reads the GPUs' samples and sorts them once in {sweep:.1f} s: {tables / sweep:.1f} times as long",
+            f"DuckDB reads the GPUs' samples and sorts them once in "
+            f"{sweep:.1f} s: {tables / sweep:.1f} times as long",
             flush=True,
         )
     if is_refreshed:
