@@ -9,11 +9,16 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.fleet import Size
-from benchmarks.measure import SECOND_DAY, Measured, apart, copied, run
+from benchmarks.measure import SECOND_DAY, Measured, apart, copied, run, swept
+from benchmarks.refresh import refreshed
 from benchmarks.rows import write
 from benchmarks.source import Rows
 
-SIZES = {"day": Size(10_000, 1, 200_000, is_sampled=True), "quarter": Size(2_000, 90, 25_000)}
+SIZES = {
+    "day": Size(10_000, 1, 200_000, is_sampled=True),
+    "refresh": Size(2_000, 1, 40_000, is_sampled=True),
+    "quarter": Size(2_000, 90, 25_000),
+}
 TRIES = 3
 """Reruns of a day, of which the fastest counts: it is the least disturbed one."""
 
@@ -37,10 +42,10 @@ def main(argv: list[str] | None = None) -> None:
             is_sampled=usual.is_sampled,
         )
         with tempfile.TemporaryDirectory(prefix="gpuledger-benchmark-") as folder:
-            measure(size, Path(folder))
+            measure(size, Path(folder), is_refreshed=name == "refresh")
 
 
-def measure(size: Size, folder: Path) -> None:
+def measure(size: Size, folder: Path, *, is_refreshed: bool = False) -> None:
     """A fleet through the whole pipeline, beside a plain copy; with several days also reruns."""
     print(f"\n{size.gpus:,} GPUs x {size.days} days", flush=True)
     home, rows = folder / "home", folder / "rows"
@@ -54,6 +59,20 @@ def measure(size: Size, folder: Path) -> None:
         f"the run took {whole.seconds / plain:.1f} times as long",
         flush=True,
     )
+    if size.is_sampled:
+        sweep = apart(swept, home)
+        computed = [step for step in whole.steps if step.startswith(("core.", "mart."))]
+        tables = sum(whole.steps[step] for step in computed)
+        cpu = sum(whole.cpu_steps[step] for step in computed)
+        print(
+            f"  core and mart took {tables:.1f} s ({cpu:.1f} s of CPU); "
+            f"DuckDB reads the GPUs' samples and sorts them once in "
+            f"{sweep:.1f} s: {tables / sweep:.1f} times as long",
+            flush=True,
+        )
+    if is_refreshed:
+        print("  the open hour again, until a page has its first figures:", flush=True)
+        show(apart(refreshed, home, rows), size)
     if size.days > 1:
         few = folder / "few"
         apart(run, few, Rows(rows, 2))
@@ -74,7 +93,9 @@ def show(measured: Measured, size: Size) -> None:
     """Print the steps with their rows, then the totals."""
     for step, seconds in measured.steps.items():
         count = measured.counts.get(step)
-        print(f"  {step:<24} {seconds:>8.2f} s {'' if count is None else f'{count:>12,} rows'}")
+        rows = "" if count is None else f"{count:>12,} rows"
+        cpu = measured.cpu_steps[step]
+        print(f"  {step:<24} {seconds:>8.2f} s {cpu:>8.2f} s of CPU {rows}")
     print(
         f"  in all {measured.seconds:.1f} s ({measured.cpu_seconds:.1f} s of CPU), peak memory "
         f"{measured.peak_bytes / 1e9:.2f} GB, {measured.counts['core.holds']:,} holds, "

@@ -40,6 +40,8 @@ class Measured:
     peak_bytes: int = 0
     steps: dict[str, float] = field(default_factory=dict)
     """Seconds of each step, in order."""
+    cpu_steps: dict[str, float] = field(default_factory=dict)
+    """Of them, seconds of CPU on all cores: what a busy machine does not lengthen as much."""
     counts: dict[str, int] = field(default_factory=dict)
     """Rows of each table."""
 
@@ -47,6 +49,24 @@ class Measured:
     def rows(self) -> int:
         """Rows of all tables."""
         return sum(self.counts.values())
+
+
+class Clock:
+    """Tells what each step took, one after another."""
+
+    def __init__(self, measured: Measured):
+        self.measured = measured
+        self.last = time.monotonic(), time.process_time()
+
+    def done(self, step: str) -> None:
+        """The step ends now; one without a name is not counted."""
+        now = time.monotonic(), time.process_time()
+        if step:
+            for found, here, before in zip(
+                (self.measured.steps, self.measured.cpu_steps), now, self.last, strict=True
+            ):
+                found[step] = found.get(step, 0) + here - before
+        self.last = now
 
 
 def apart(work: Callable[Given, Result], *args: Given.args, **kwargs: Given.kwargs) -> Result:
@@ -58,25 +78,28 @@ def apart(work: Callable[Given, Result], *args: Given.args, **kwargs: Given.kwar
 def run(home: Path, source: Rows, day: date | None = None) -> Measured:
     """Collect, compute, check and publish a day, or all there are; RuntimeError if refused."""
     measured = Measured()
-    begun = last = time.monotonic()
-    name = ""
+    begun, name = time.monotonic(), ""
+    clock = Clock(measured)
 
     def report(step: str, done: int, total: int) -> None:
-        nonlocal last, name
-        now = time.monotonic()
-        if name:
-            measured.steps[name] = measured.steps.get(name, 0) + now - last
-        last, name = now, step
+        nonlocal name
+        clock.done(name)
+        name = step
 
     window = Window(CLUSTER, day, day + timedelta(days=1)) if day else None
     told = Config.model_validate(config())
     outcome = process(Home(home), told, CLUSTER, window, sources=[source], progress=report)
     if outcome.exit_code:
         raise RuntimeError("; ".join([*outcome.broken, outcome.error or "", *outcome.unreachable]))
+    measured.counts = outcome.counts
+    return finished(measured, begun)
+
+
+def finished(measured: Measured, begun: float) -> Measured:
+    """With what this process took since then."""
     measured.seconds = time.monotonic() - begun
     measured.cpu_seconds = time.process_time()
     measured.peak_bytes = _peak_bytes()
-    measured.counts = outcome.counts
     return measured
 
 
@@ -98,8 +121,23 @@ def copied(home: Path, folder: Path) -> float:
     return time.monotonic() - begun
 
 
+def swept(home: Path) -> float:
+    """Seconds that DuckDB takes to read the lake's samples and put each device's in order, once."""
+    con = duckdb.connect(config={"preserve_insertion_order": "false"})
+    con.execute("set enable_progress_bar = false")
+    begun = time.monotonic()
+    con.execute(
+        "select max(seconds), max(watts) from (select power_watts - lag(power_watts) over d as "
+        "watts, epoch(sampled_at) - epoch(lag(sampled_at) over d) as seconds "
+        f"from read_parquet('{Home(home).data}/raw/gpu_samples/**/*.parquet') "
+        "window d as (partition by gpu_uuid, instance_number order by sampled_at)) as t"
+    ).fetchall()
+    return time.monotonic() - begun
+
+
 def _on_two_cores() -> None:
-    """What the figures promise is promised for 2 cores."""
+    """What the figures promise is promised for 2 cores and 4 GB, DuckDB's buffers among them."""
+    os.environ.setdefault("GPULEDGER_MEMORY", "2500MB")
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:2])
 

@@ -26,6 +26,8 @@ class Rows(NamedTuple):
     path: Path
     first_days: int | None = None
     """Only so many days of it, from the first one on."""
+    is_sampled: bool = True
+    """Whether the GPUs' samples are read, too."""
     kind: str = "benchmark"
 
 
@@ -50,7 +52,7 @@ def _collect(source: Rows, settings: Settings, window: Window | None) -> Iterato
             if table.is_daily and path.exists():
                 for frame in pl.read_parquet(path).iter_slices(BATCH_ROWS):
                     yield Batch(table.name, frame)
-            for frame in samples.batches(source.path, table.name, day):
+            for frame in samples.batches(source.path, table.name, day) if source.is_sampled else ():
                 yield Batch(table.name, frame)
 
 

@@ -22,15 +22,27 @@ def measured(tmp_path_factory):
     """What a benchmark printed, and the door to the lake that it left."""
     folder, printed = tmp_path_factory.mktemp("benchmark"), io.StringIO()
     with redirect_stdout(printed):
-        measure(TINY, folder)
+        measure(TINY, folder, is_refreshed=True)
     with Door(Home(folder / "home")) as door:
         yield printed.getvalue(), door
 
 
 def test_a_benchmark_prints_steps_seconds_memory_rows_and_what_they_are_held_against(measured):
     printed, _ = measured
-    for words in ("core.ledger", "checking the laws", "peak memory", "rows/s", "plain Parquet"):
+    for words in (
+        *("core.ledger", "checking the laws", "peak memory", "rows/s", "plain Parquet"),
+        *("sorts them once", "the open hour", "first figures"),
+    ):
         assert words in printed
+
+
+def test_what_is_measured_of_an_open_hour_leaves_the_lake_as_a_whole_run_does(measured):
+    _, door = measured
+    [(samples, times)] = door.query(
+        "select count(*), count(distinct date_trunc('minute', sampled_at)) from raw.gpu_samples"
+    ).fetchall()
+    [(told,)] = door.query("select sum(sample_count) from core.gpus").fetchall()
+    assert (samples, times) == (told, 1440)
 
 
 def test_the_measured_fleet_has_as_many_holds_as_were_asked_for(measured):

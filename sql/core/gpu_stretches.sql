@@ -188,7 +188,8 @@ stretches as (
         device_number,
         any_value(owner_number) as owner_number,
         any_value(kind_number) as kind_number,
-        any_value(memory_number) as memory_number,
+        -- It is the same all through an idle stretch; else what was most counts, in whatever order.
+        max(memory_number) as memory_number,
         min(begin_second) as begin_second,
         max(end_second) as end_second,
         count(*) as sample_count,

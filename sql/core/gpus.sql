@@ -104,9 +104,9 @@ quiet as (
         gpu_uuid,
         instance_number,
         count(*) as sample_count,
-        approx_quantile(power_watts, 0.5) filter (where memory_used_mib < 200) as bare_watts,
+        median(power_watts) filter (where memory_used_mib < 200) as bare_watts,
         count(power_watts) filter (where memory_used_mib < 200) as bare_count,
-        approx_quantile(power_watts, 0.5) filter (where memory_used_mib >= 200) as context_watts,
+        median(power_watts) filter (where memory_used_mib >= 200) as context_watts,
         count(power_watts) filter (where memory_used_mib >= 200) as context_count
     from (
         select
