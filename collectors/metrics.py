@@ -5,13 +5,13 @@ what samples mean to the parser of each family, and where rows go to `pipelines`
 """
 
 from collections import deque
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
 import polars as pl
 
-from collectors.families import FAMILIES, asked, groups
+from collectors.families import FAMILIES, KUBE_STATE, asked, groups
 from collectors.metrics_joined import MOST_SIGNS, joined, parted
 from collectors.metrics_known import Known, mark
 from collectors.prometheus import Fetched, Prometheus
@@ -120,7 +120,8 @@ class Reading:
         if self.at_once:
             known = [stretch._replace(tries=0) for stretch in known]
         for begin, end in self._days():
-            for segment in plan(marks, begin, end, known, self.now):
+            planned = plan(marks, begin, end, known, self.now)
+            for segment in (*planned, *beside(planned, begin, end, known)):
                 for first, last in self.known.cut(segment):
                     yield Planned(marks[segment.group], first, last)
 
@@ -170,6 +171,30 @@ class Reading:
         for part in parted(whole):
             self.known.hand(part, told.metrics)
             yield planned.family, part
+
+
+def beside(
+    planned: Sequence[Segment], begin: int, end: int, known: Sequence[Stretch]
+) -> list[Segment]:
+    """What is read of objects once more: the hours at both sides of one that comes late.
+
+    What vanished in a gap is told by the first scrape after it, as of the last one before it.
+    """
+    read = [
+        Segment(s.group, s.begin, s.end)
+        for s in known
+        if s.state is State.COMPLETE
+        and s.group == mark(KUBE_STATE)
+        and begin <= s.begin
+        and s.end <= end
+    ]
+    late = [
+        segment
+        for segment in planned
+        if any(segment.group == s.group and segment.end <= s.begin for s in read)
+    ]
+    edges = {(s.begin, s.end) for s in late}
+    return [s for s in read if any(s.end == a or s.begin == b for a, b in edges)]
 
 
 def milliseconds(moment: datetime) -> int:

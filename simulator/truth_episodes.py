@@ -123,11 +123,18 @@ def stalled(held: Held) -> list[tuple[Run, str, bool]]:
 
 
 def unused(mine: list[Held]) -> list[Held]:
-    """Of a pod's GPUs, those that never worked while others did."""
+    """Of a pod's GPUs, those that never worked while others did; a broken one could not."""
     if len(mine) < 2:
         return []
     works = [h.watched.is_active(h.hold.begin, h.hold.end) for h in mine]
-    return [h for h, has in zip(mine, works, strict=True) if not has] if any(works) else []
+    idle = [h for h, has in zip(mine, works, strict=True) if not has] if any(works) else []
+    return [h for h in idle if not _is_broken(h)]
+
+
+def _is_broken(held: Held) -> bool:
+    """At some time of the hold."""
+    faults = held.watched.track.device.card.faults
+    return any(f.begin < held.hold.end and held.hold.begin < f.end for f in faults)
 
 
 def without_nvlink(held: Held) -> int:

@@ -154,7 +154,8 @@ def _over_sized(mine: dict[str, list[Held]]) -> Iterable[Row]:
 
 def _silent(mine: dict[str, list[Held]]) -> Iterable[Row]:
     for found in mine.values():
-        if len(found) < 2 or not found[0].play.has_nvlink:
+        devices = [h.watched.track.device for h in found]
+        if len(found) < 2 or not found[0].play.has_nvlink or devices[0].instance >= 0:
             continue
         seconds = sum(without_nvlink(h) for h in found) // len(found)
         if seconds >= 600:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import duckdb
 import polars as pl
+import polars.selectors as cs
 import yaml
 
 import simulator
@@ -16,7 +17,6 @@ from lake.home import Home
 from lake.read import Door
 from models.catalog import CATALOG
 from models.config import Config, load
-from models.raw_metrics import METRIC_COVERAGE
 from models.window import Window
 from pipelines.process import Outcome, process
 from simulator.fleet import BEGIN
@@ -81,16 +81,32 @@ def run(home: Home, config: Config, cluster: str, now: datetime = NOW) -> Outcom
 
 
 def content(home: Home) -> dict[str, pl.DataFrame]:
-    """All rows of all daily tables in order, but for when, and in how many answers, they came."""
+    """All rows of all daily tables in order, as far as it does not matter when they were read.
+
+    Labels are told question by question and what is refused names its question: their sums count.
+    A sum of fractions in another order differs in the last digits.
+    """
     with Door(home) as door:
         return {
-            name: door.query(f"select * {_lasting(name)} from {name} order by all").pl()
+            name: door.query(LASTING.get(name, f"select * from {name} order by all"))
+            .pl()
+            .with_columns(cs.float().round_sig_figs(9))
             for name in TABLES
         }
 
 
-def _lasting(name: str) -> str:
-    return "exclude (read_at, read_sample_count)" if name == METRIC_COVERAGE.name else ""
+LASTING = {
+    "raw.metric_coverage": "select * exclude (read_at, read_sample_count) "
+    "from raw.metric_coverage order by all",
+    "raw.gpu_series": "select * exclude "
+    "(begin_at, end_at, sample_count, metrics_text, source_ref), "
+    "date_trunc('hour', end_at - interval 1 microsecond) as hour_at, min(begin_at) as begin_at, "
+    "max(end_at) as end_at, sum(sample_count) as sample_count "
+    "from raw.gpu_series group by all order by all",
+    "raw.rejections": "select cluster_name, day_on, reason_name, is_row_lost, "
+    "regexp_replace(source_ref, '\\[.*', '') as place, sum(rejected_count) as rejected_count "
+    "from raw.rejections group by all order by all",
+}
 
 
 def differing(one: dict[str, pl.DataFrame], other: dict[str, pl.DataFrame]) -> list[str]:

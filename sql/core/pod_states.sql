@@ -15,6 +15,32 @@ at_work as (
 
 -- When a pod first worked, as devices tell that it has alone. Two samples may still tell of the one
 -- before it: a reading is as old as the exporter's own round.
+starts as (
+    select
+        p.cluster_name,
+        p.day_on,
+        p.hold_id,
+        p.part_number,
+        count(w.begin_at) = 0 as is_fresh
+    from core.hold_parts as p
+    inner join core.holds as h
+        on p.cluster_name = h.cluster_name and p.day_on = h.day_on and p.hold_id = h.hold_id
+    inner join core.pods as o
+        on h.cluster_name = o.cluster_name and h.day_on = o.day_on and h.pod_uid = o.pod_uid
+    left join core.gpu_owners as w
+        on
+            h.cluster_name = w.cluster_name
+            and h.day_on = w.day_on
+            and h.node_uid = w.node_uid
+            and p.gpu_uuid = w.gpu_uuid
+            and p.instance_number = w.instance_number
+            and w.hold_count > 0
+            and w.hold_id is distinct from p.hold_id
+            and w.begin_at < o.first_started_at
+            and w.end_at > o.first_started_at - interval 60 second
+    group by p.cluster_name, p.day_on, p.hold_id, p.part_number
+),
+
 works as (
     select
         h.cluster_name,
@@ -24,7 +50,7 @@ works as (
             where
             g.is_work
             and (
-                (g.begin_at >= o.first_started_at and not coalesce(g.was_work, false))
+                (not coalesce(g.was_work, false) and (g.begin_at >= o.first_started_at or b.is_fresh))
                 or date_diff('second', o.first_started_at, g.end_at) * g.sample_count
                 > 2 * date_diff('second', g.begin_at, g.end_at)
             )
@@ -36,6 +62,12 @@ works as (
         on p.cluster_name = g.cluster_name and p.day_on = g.day_on and p.hold_id = g.hold_id
     inner join core.pods as o
         on h.cluster_name = o.cluster_name and h.day_on = o.day_on and h.pod_uid = o.pod_uid
+    inner join starts as b
+        on
+            p.cluster_name = b.cluster_name
+            and p.day_on = b.day_on
+            and p.hold_id = b.hold_id
+            and p.part_number = b.part_number
     where g.sample_count > 0 and g.end_at > o.first_started_at
     group by h.cluster_name, h.day_on, h.pod_uid
 ),

@@ -208,9 +208,11 @@ of_pods as (
         p.instance_number,
         any_value(h.team_name) as team_name,
         any_value(h.workload_key_uid) as workload_key_uid,
-        min(s.begin_at) as begin_at,
-        max(s.end_at) as end_at,
-        sum(date_diff('second', s.begin_at, s.end_at)) as run_seconds,
+        min(s.begin_at) filter (where s.state_name <> 'unavailable') as begin_at,
+        max(s.end_at) filter (where s.state_name <> 'unavailable') as end_at,
+        sum(date_diff('second', s.begin_at, s.end_at))
+        filter (where s.state_name <> 'unavailable') as run_seconds,
+        bool_or(s.state_name = 'unavailable') as is_broken,
         coalesce(
             sum(greatest(0, date_diff(
                 'second',
@@ -234,11 +236,12 @@ of_pods as (
     where
         p.gpu_uuid is not null
         and not p.is_shared
-        and s.state_name in ('active', 'idle', 'stalled', 'unobserved', 'loading')
+        and s.state_name in ('active', 'idle', 'stalled', 'unobserved', 'loading', 'unavailable')
     group by h.cluster_name, h.day_on, h.pod_uid, h.node_uid, p.gpu_uuid, p.instance_number
 ),
 
--- Half an hour and more, nine tenths of it measured, and not once at work.
+-- Half an hour and more, nine tenths of it measured, and not once at work, although it could have
+-- been: it was not broken.
 over_sized as (
     select
         cluster_name,
@@ -260,7 +263,7 @@ over_sized as (
         || round(100 * max(active_seconds / run_seconds))::integer || ' % of the time'
             as evidence_text
     from of_pods
-    where run_seconds >= 1800 and unobserved_seconds <= 0.1 * run_seconds
+    where run_seconds >= 1800 and unobserved_seconds <= 0.1 * run_seconds and not is_broken
     group by cluster_name, day_on, pod_uid
     having count(*) filter (where active_seconds = 0) > 0 and max(active_seconds) >= 600
 ),
