@@ -102,9 +102,11 @@ class Watched:
     def seen_work(self, begin: int, end: int) -> int | None:
         """When a run is first seen to work: where it is read, and is not what ran before it."""
         works = [s for s in self.stretches if s.kind in ("active", "stalled") and s.begin < end]
-        before = any(s.begin < begin < s.end + EDGE_SECONDS for s in works)
+        # Another's end may be known a scrape too late, and its work a reading and a scrape.
+        uses = self.track.device.uses
+        before = any(begin - 2 * EDGE_SECONDS < use.end <= begin for use in uses)
         for s in works:
-            if s.end <= begin + EDGE_SECONDS * before:
+            if s.end <= (begin + EDGE_SECONDS if before else begin):
                 continue
             now = max(s.begin, begin)
             for a, b, _ in self.blind:
