@@ -136,7 +136,7 @@ def test_what_is_no_reading_is_refused_and_never_clamped(metric, value, reason):
     assert all(row[c.name] is None for c in GPU_SAMPLES.columns if c.nullable)
     assert row["rejected_count"] == parsed.counts.rejected == 1
     [rejection] = rows(parsed, "raw.rejections")
-    assert (rejection["reason_name"], rejection["is_row_lost"]) == (reason, True)
+    assert (rejection["reason_name"], rejection["is_row_lost"]) == (reason, False)
     assert rejection["source_ref"] == f"{metric}[3600000ms] @ 1767229200.000"
     assert rejection["example_text"].startswith(f"{metric} of GPU-0 at 2026-01-01T00:00:01+00:00")
     assert rejection["mend_text"] != "Check the source."
