@@ -50,7 +50,10 @@ works as (
             where
             g.is_work
             and (
-                (not coalesce(g.was_work, false) and (g.begin_at >= o.first_started_at or b.is_fresh))
+                (
+                    not coalesce(g.was_work, false)
+                    and (g.begin_at >= o.first_started_at or b.is_fresh)
+                )
                 or date_diff('second', o.first_started_at, g.end_at) * g.sample_count
                 > 2 * date_diff('second', g.begin_at, g.end_at)
             )
