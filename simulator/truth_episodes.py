@@ -123,12 +123,11 @@ def stalled(held: Held) -> list[tuple[Run, str, bool]]:
 
 
 def unused(mine: list[Held]) -> list[Held]:
-    """Of a pod's GPUs, those that never worked while others did; a broken one could not."""
-    if len(mine) < 2:
+    """Of a pod's GPUs, those that never worked while others did; when one breaks, all stop."""
+    if len(mine) < 2 or any(map(_is_broken, mine)):
         return []
     works = [h.watched.is_active(h.hold.begin, h.hold.end) for h in mine]
-    idle = [h for h, has in zip(mine, works, strict=True) if not has] if any(works) else []
-    return [h for h in idle if not _is_broken(h)]
+    return [h for h, has in zip(mine, works, strict=True) if not has] if any(works) else []
 
 
 def _is_broken(held: Held) -> bool:

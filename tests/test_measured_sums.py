@@ -159,7 +159,7 @@ def test_a_run_each_hour_gives_the_tables_of_one_run_and_reads_each_sample_about
         moment += timedelta(hours=1)
     assert run(home, config, CLUSTER, now).exit_code == 0
     assert differing(quiet[how], content(home)) == []
-    assert sum(read) <= 1.1 * coverage(home)["kept_sample_count"].sum()
+    assert sum(read) <= 1.1 * int(coverage(home)["kept_sample_count"].sum())
 
 
 def test_no_sample_is_lost_where_answers_are_spoilt_and_the_server_is_killed_meanwhile(

@@ -240,8 +240,8 @@ of_pods as (
     group by h.cluster_name, h.day_on, h.pod_uid, h.node_uid, p.gpu_uuid, p.instance_number
 ),
 
--- Half an hour and more, nine tenths of it measured, and not once at work, although it could have
--- been: it was not broken.
+-- Half an hour and more, nine tenths of it measured, and not once at work; when a GPU of the pod
+-- breaks, all of them stop.
 over_sized as (
     select
         cluster_name,
@@ -263,9 +263,12 @@ over_sized as (
         || round(100 * max(active_seconds / run_seconds))::integer || ' % of the time'
             as evidence_text
     from of_pods
-    where run_seconds >= 1800 and unobserved_seconds <= 0.1 * run_seconds and not is_broken
+    where run_seconds >= 1800 and unobserved_seconds <= 0.1 * run_seconds
     group by cluster_name, day_on, pod_uid
-    having count(*) filter (where active_seconds = 0) > 0 and max(active_seconds) >= 600
+    having
+        count(*) filter (where active_seconds = 0) > 0
+        and max(active_seconds) >= 600
+        and not bool_or(is_broken)
 ),
 
 links as (
