@@ -292,6 +292,21 @@ def test_an_error_that_stands_when_we_first_look_happened_at_some_time_before():
     ) == [(30, 31, "application", True), (7230, 31, "application", False)]
 
 
+def test_an_error_names_its_holder_unless_several_hold_instances_of_the_gpu():
+    case = case_of((0, 3600, WORK | {"xid_number": 0}), (3600, END, WORK | {"xid_number": 31}))
+    assert case.ask("select pod_name from mart.gpu_events") == [("p",)]
+    unit = {"resource_name": "nvidia.com/mig-3g.40gb", "capacity_count": 2, "allocatable_count": 2,
+            "share_micro_gpu": 500_000}  # fmt: skip
+    case = Case(END)
+    case.node("n", resources=[unit])
+    for pod, instance in (("p", 1), ("q", 2)):
+        asks = [{"resource_name": "nvidia.com/mig-3g.40gb", "request_count": 1}]
+        case.pod(pod, "n", requests=asks)
+        case.read("g", 0, 3600, pod=pod, instance=instance, sm_ratio=0.5, xid_number=0)
+        case.read("g", 3600, END, pod=pod, instance=instance, sm_ratio=0.5, xid_number=31)
+    assert case.ask("select xid_number, pod_name from mart.gpu_events") == [(31, None)]
+
+
 def test_sight_tells_which_quantity_is_not_told_and_why():
     """The node tells no SM activity; another has no exporter at all."""
     case = case_of((0, END, {"utilisation_ratio": 0.5, "tensor_ratio": 0.1}))

@@ -1,4 +1,6 @@
 -- mart.gpu_events: Each XID that a GPU was seen to report: a lower bound, for a repeat is not seen.
+--
+-- Where several hold parts of the GPU nobody is named: whose doing it was is not told.
 select
     e.cluster_name,
     e.day_on,
@@ -11,9 +13,9 @@ select
     e.kind_name,
     e.meaning_text,
     e.is_first_sample,
-    any_value(h.team_name) as team_name,
-    any_value(w.workload_name) as workload_name,
-    any_value(p.pod_name) as pod_name
+    case when count(distinct h.hold_id) = 1 then any_value(h.team_name) end as team_name,
+    case when count(distinct h.hold_id) = 1 then any_value(w.workload_name) end as workload_name,
+    case when count(distinct h.hold_id) = 1 then any_value(p.pod_name) end as pod_name
 from core.gpu_errors as e
 left join core.nodes as n
     on e.cluster_name = n.cluster_name and e.day_on = n.day_on and e.node_uid = n.node_uid
