@@ -22,10 +22,12 @@ from collectors.prometheus_selectors import Group, Matcher
 from lake.home import Home
 from lake.read import Door
 from simulator.fleet import BEGIN
+from tests.conftest import REQUIRE_ALL
 from tests.measured_fleet import ALONE, BESIDE, Fleet, content, differing, run
 from tests.prometheus_server import Proxy, Spoil, breaks_off, resets, says, truncates
 
 CLUSTER = "beta"
+HOWS = (ALONE, BESIDE) if REQUIRE_ALL else (ALONE,)
 SETTLE = timedelta(minutes=1)
 """Younger samples are left for the next run."""
 pytestmark = pytest.mark.long
@@ -48,7 +50,7 @@ def now(full_size) -> datetime:
 def quiet(fleet, now, tmp_path_factory) -> dict[str, dict[str, pl.DataFrame]]:
     """The tables of one undisturbed run, from Prometheus alone and beside a recorder."""
     found = {}
-    for how in (ALONE, BESIDE):
+    for how in HOWS:
         home = Home(tmp_path_factory.mktemp(how))
         outcome = run(home, fleet.config(CLUSTER, how), CLUSTER, now)
         assert (outcome.exit_code, outcome.broken) == (0, [])
@@ -128,7 +130,7 @@ def test_each_stored_sample_is_kept_once_and_counted_as_one_thing(fleet, quiet, 
             assert mine["kept_sample_count"].sum() == stored > 1000, family
 
 
-@pytest.mark.parametrize("how", [ALONE, BESIDE])
+@pytest.mark.parametrize("how", HOWS)
 def test_a_run_at_once_afterwards_asks_for_no_sample_and_changes_no_table(
     fleet, behind, now, tmp_path, how
 ):
@@ -141,7 +143,7 @@ def test_a_run_at_once_afterwards_asks_for_no_sample_and_changes_no_table(
     assert differing(before, content(home)) == []
 
 
-@pytest.mark.parametrize("how", [ALONE, BESIDE])
+@pytest.mark.parametrize("how", HOWS)
 def test_a_run_each_hour_gives_the_tables_of_one_run_and_reads_each_sample_about_once(
     fleet, quiet, now, tmp_path, monkeypatch, how
 ):

@@ -184,3 +184,14 @@ def test_a_step_is_never_before_the_one_before_it():
     case.node("n")
     case.pod("a", "n", seen=100, created_at=100, bound_at=90, running_since_at=80)
     assert waits(case) == [("placement", 0, False), ("start", 0, False)]
+
+
+def test_an_attempt_of_which_one_start_is_not_known_has_no_start():
+    """Of two tries at once one is known to run at 500; the other, bound at 100, at some time."""
+    case = Case()
+    case.node("n", gpus=2)
+    one = {"workload_key_uid": "w", "created_at": 50}
+    case.pod("a", "n", seen=100, bound_at=100, running_since_at=None, is_start_known=False, **one)
+    case.pod("b", "n", seen=500, bound_at=450, running_since_at=500, **one)
+    assert waits(case) == [("placement", 50, False)]
+    assert case.ask("select started_at is null from core.attempts") == [(True,)]
