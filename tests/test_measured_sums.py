@@ -158,7 +158,8 @@ def test_a_run_each_hour_gives_the_tables_of_one_run_and_reads_each_sample_about
     moment = BEGIN + timedelta(minutes=52)
     while moment < now:
         assert run(home, config, CLUSTER, moment).exit_code == 0
-        moment += timedelta(hours=1)
+        # Once in four hours is enough where the hours are those of the other way.
+        moment += timedelta(hours=1 if how == HOWS[0] else 4)
     assert run(home, config, CLUSTER, now).exit_code == 0
     assert differing(quiet[how], content(home)) == []
     assert sum(read) <= 1.1 * int(coverage(home)["kept_sample_count"].sum())
