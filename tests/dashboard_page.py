@@ -3,6 +3,7 @@
 What it must show is said in the tests.
 """
 
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -16,6 +17,8 @@ APP = Path(__file__).parents[1] / "dashboards" / "app.py"
 
 def opened(monkeypatch, home: Path, page: str = "where", **query: str | list[str]) -> AppTest:
     """A page, drawn for a lake and a URL."""
+    # AppTest puts the page in the place of `__main__`, which a spawned process would then run.
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
     monkeypatch.setenv("GPULEDGER_HOME", str(home))
     app = AppTest.from_file(str(APP), default_timeout=60)
     for name, value in query.items():
