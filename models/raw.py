@@ -323,6 +323,7 @@ TABLES = (
 )
 
 NOTICES = (
+    "bad_gpu_instance",
     "conflicting_reading",
     "conflicting_sample",
     "duplicate_line",
