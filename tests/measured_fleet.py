@@ -106,6 +106,8 @@ LASTING = {
     "raw.rejections": "select cluster_name, day_on, reason_name, is_row_lost, "
     "regexp_replace(source_ref, '\\[.*', '') as place, sum(rejected_count) as rejected_count "
     "from raw.rejections group by all order by all",
+    "mart.refusals": "select cluster_name, day_on, reason_name, is_row_lost, rejected_count, "
+    "mend_text from mart.refusals order by all",
 }
 
 
