@@ -12,8 +12,8 @@ from typing import NamedTuple
 import polars as pl
 
 from collectors.batches import Rows
-from collectors.coverage import ROOM, Days, micros_of, place_in_day, tiles
-from collectors.kube_state_facts import MISSED, RUNS, Facts
+from collectors.coverage import ROOM, Days, Gap, micros_of, place_in_day, tiles
+from collectors.kube_state_facts import MISSED, RUNS, Facts, copies
 from collectors.kube_state_scrapes import Scrapes
 from collectors.kube_state_versions import KINDS, Placed, Row, Versions
 from collectors.kubernetes import PARSERS
@@ -48,6 +48,8 @@ class Known(NamedTuple):
     namespaces: pl.DataFrame | None = None
     scraped_at: int | None = None
     """Microseconds since 1970; None: never."""
+    gaps: tuple[Span, ...] = ()
+    """Between scrapes, in microseconds; the first is that before the first scrape of all."""
 
 
 class KubeState:
@@ -59,10 +61,12 @@ class KubeState:
         self.settings, self.place, self.window = settings, place, window
         self.begin, self.end = micros_of(window.begin), micros_of(window.end)
         self.facts = Facts()
-        self.scrapes = Scrapes(self.facts, known.scraped_at)
+        gaps = [Gap(*span, "", 0, 0) for span in known.gaps]
+        self.scrapes = Scrapes(self.facts, known.scraped_at, gaps)
         self.versions = Versions(settings, place, self.scrapes, self.begin)
         self.rejections, self.days = Rejections(settings), Days(settings.zone)
         self.late = Late("Pod", self.scrapes.gaps, settings.zone, self.begin, self.end)
+        self.copies = 0
         self.counts = Counts()
         """Of the stretch that was read last."""
         for kind, frame in zip(KINDS, (known.nodes, known.namespaces, known.pods), strict=True):
@@ -98,6 +102,7 @@ class KubeState:
     ) -> tuple[pl.DataFrame, list[Span], list[Span]]:
         """The stretches of all parts, the time that is complete in all, and what none tells of."""
         self.facts.reset()
+        self.copies = 0
         frames, whole = [pl.DataFrame(schema=RUNS)], [(begin, end)]
         outside: list[Span] | None = None
         for fetched in parts:
@@ -108,6 +113,7 @@ class KubeState:
                 whole = _in_both(whole, read)
             found = [self.facts.runs(samples) for samples in fetched.data]
             frames.append(_joined(found, int(MISSED * self.facts.interval())))
+            self.copies += copies(frames[-1], self.facts.interval())
         outside = outside or []
         inside = [left for span in whole for left in without(span, outside)]
         return pl.concat(frames), inside, outside
@@ -127,9 +133,9 @@ class KubeState:
         facts = self.facts
         rejected = sum(refusal.times for refusal in facts.refusals)
         unused = facts.unused + left_out
-        copies = min(facts.copies, facts.kept - rejected - unused)
-        readings = facts.kept - copies - rejected - unused
-        self.counts = Counts(facts.kept, readings, copies, rejected, unused)
+        again = min(self.copies, facts.kept - rejected - unused)
+        readings = facts.kept - again - rejected - unused
+        self.counts = Counts(facts.kept, readings, again, rejected, unused)
         for reason, example, times, first in facts.refusals:
             if self.begin <= first < self.end:
                 self.rejections.add(self.days.of(first), self.place, reason, example, times)

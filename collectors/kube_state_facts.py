@@ -30,10 +30,16 @@ class Fact(NamedTuple):
     """At most three labels that tell its rows apart; `label_` or `annotation_`: all such."""
     value: str = "flag"
     """flag: 0 or 1; instant: seconds since 1970; amount: 0 or more."""
+    is_passing: bool = False
+    """Whether an object may be without: then it says something that it is not told."""
 
 
 def _pod(*labels: str, value: str = "flag") -> Fact:
     return Fact("Pod", labels, value)
+
+
+def _passing(*labels: str, value: str = "flag") -> Fact:
+    return Fact("Pod", labels, value, True)
 
 
 _START, _INIT = "kube_pod_container", "kube_pod_init_container"
@@ -54,32 +60,32 @@ FACTS: dict[str, Fact] = {
     "kube_pod_owner": _pod("owner_kind", "owner_name", "owner_is_controller"),
     "kube_pod_labels": _pod("label_"),
     "kube_pod_annotations": _pod("annotation_"),
-    "kube_pod_deletion_timestamp": _pod(value="instant"),
-    "kube_pod_completion_time": _pod(value="instant"),
+    "kube_pod_deletion_timestamp": _passing(value="instant"),
+    "kube_pod_completion_time": _passing(value="instant"),
     "kube_pod_status_phase": _pod("phase"),
-    "kube_pod_status_reason": _pod("reason"),
+    "kube_pod_status_reason": _passing("reason"),
     "kube_pod_status_scheduled": _pod("condition"),
-    "kube_pod_status_scheduled_time": _pod(value="instant"),
-    "kube_pod_status_initialized_time": _pod(value="instant"),
+    "kube_pod_status_scheduled_time": _passing(value="instant"),
+    "kube_pod_status_initialized_time": _passing(value="instant"),
     "kube_pod_status_ready": _pod("condition"),
-    "kube_pod_status_ready_time": _pod(value="instant"),
-    "kube_pod_status_disruption_reason": _pod("reason"),
+    "kube_pod_status_ready_time": _passing(value="instant"),
+    "kube_pod_status_disruption_reason": _passing("reason"),
     f"{_START}_resource_requests": _pod("container", "resource", "node", value="amount"),
     f"{_START}_resource_limits": _pod("container", "resource", "node", value="amount"),
-    f"{_START}_state_started": _pod("container", value="instant"),
-    f"{_START}_status_running": _pod("container"),
-    f"{_START}_status_restarts_total": _pod("container", value="amount"),
-    f"{_START}_status_waiting_reason": _pod("container", "reason"),
-    f"{_START}_status_terminated_reason": _pod("container", "reason"),
-    f"{_START}_status_last_terminated_reason": _pod("container", "reason"),
-    f"{_START}_status_last_terminated_exitcode": _pod("container", value="amount"),
-    f"{_START}_status_last_terminated_timestamp": _pod("container", value="instant"),
+    f"{_START}_state_started": _passing("container", value="instant"),
+    f"{_START}_status_running": _passing("container"),
+    f"{_START}_status_restarts_total": _passing("container", value="amount"),
+    f"{_START}_status_waiting_reason": _passing("container", "reason"),
+    f"{_START}_status_terminated_reason": _passing("container", "reason"),
+    f"{_START}_status_last_terminated_reason": _passing("container", "reason"),
+    f"{_START}_status_last_terminated_exitcode": _passing("container", value="amount"),
+    f"{_START}_status_last_terminated_timestamp": _passing("container", value="instant"),
     f"{_INIT}_info": _pod("container", "restart_policy"),
     f"{_INIT}_resource_requests": _pod("container", "resource", "node", value="amount"),
     f"{_INIT}_resource_limits": _pod("container", "resource", "node", value="amount"),
-    f"{_INIT}_status_running": _pod("container"),
-    f"{_INIT}_status_waiting_reason": _pod("container", "reason"),
-    f"{_INIT}_status_terminated_reason": _pod("container", "reason"),
+    f"{_INIT}_status_running": _passing("container"),
+    f"{_INIT}_status_waiting_reason": _passing("container", "reason"),
+    f"{_INIT}_status_terminated_reason": _passing("container", "reason"),
 }
 KEYS = {
     "Pod": ("uid",),
@@ -126,12 +132,12 @@ class Facts:
         self.scrapes: dict[str, set[int]] = {}
         """Teller -> when it was scraped, of what was read since the last reset."""
         self.refusals: list[Refusal] = []
-        self.kept = self.copies = self.unused = 0
+        self.kept = self.unused = 0
 
     def reset(self) -> None:
         """Begins to count anew."""
         self.scrapes, self.refusals = {}, []
-        self.kept = self.copies = self.unused = 0
+        self.kept = self.unused = 0
 
     def interval(self, teller: str | None = None) -> int:
         """The interval of a teller, or the shortest of all."""
@@ -153,8 +159,6 @@ class Facts:
         parts = [self._part(part, numbers, tellers) for part in _parts(samples.samples)]
         runs = pl.concat([pl.DataFrame(schema=_BARE), *parts])
         found = self._sound(runs.join(series, on="series_number", maintain_order="left"))
-        if tellers.len() > 1:
-            self.copies += _copies(found, self.interval())
         return found.select(*RUNS)
 
     def _part(
@@ -262,9 +266,12 @@ def _told(series: pl.DataFrame) -> Iterator[pl.DataFrame]:
 
 
 def _teller(there: list[str]) -> pl.Expr:
-    labels = [pl.col(name).fill_null("") for name in TELLERS if name in there]
-    named = pl.concat_str(labels or [pl.lit("")], separator="|")
-    return named.cast(IDENTITY["teller"]).alias("teller")
+    """The labels of the target as they stand in a selector after others; empty ones are none."""
+    told = [pl.lit("")]
+    for name in (name for name in TELLERS if name in there):
+        value = pl.col(name).str.replace_all(r'(["\\])', r"\${1}")
+        told.append(pl.when(pl.col(name) != "").then(pl.format(',{}="{}"', pl.lit(name), value)))
+    return pl.concat_str(told, ignore_nulls=True).cast(IDENTITY["teller"]).alias("teller")
 
 
 def _slot(label: str, there: list[str]) -> pl.Expr:
@@ -314,8 +321,10 @@ def _stretches(samples: pl.DataFrame, limit: int) -> pl.DataFrame:
     )
 
 
-def _copies(runs: pl.DataFrame, interval: int) -> int:
+def copies(runs: pl.DataFrame, interval: int) -> int:
     """Samples that another teller told as well, at about the same time."""
+    if runs["teller"].n_unique() < 2:
+        return 0
     names = [name for name in IDENTITY if name != "teller"]
     spans = (
         runs.with_columns(pl.col("teller").cast(pl.String()))

@@ -1,8 +1,9 @@
 """When kube-state-metrics was scraped, by which target, and what was covered by it.
 
-Which target is believed where several tell the same is said here too; what they tell is not.
+What the targets tell, and which is believed, belongs to `kube_state_versions`.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -28,8 +29,8 @@ class Scrapes:
     """The last scrape of all so far."""
     gaps: list[Gap] = field(default_factory=list)
     """The first of them lies before the first scrape, where none was known."""
-    begun: dict[str, int] = field(default_factory=dict)
-    """Teller -> its first scrape; the one that came first is believed first."""
+    before: int | None = None
+    """The last scrape of all before the stretch."""
     of: dict[str, list[int]] = field(default_factory=dict)
     """Teller -> its scrapes in the stretch."""
     times: list[int] = field(default_factory=list)
@@ -54,9 +55,7 @@ class Scrapes:
         }
         self.of = {teller: times for teller, times in inside.items() if times}
         self.times = sorted({at for own in self.of.values() for at in own})
-        for teller, own in self.of.items():
-            self.begun.setdefault(teller, own[0])
-        now = begin
+        self.before, now = self.last, begin
         for at in self.times:
             if self.last is None:
                 self._gap(at, at)
@@ -74,6 +73,28 @@ class Scrapes:
     def _gap(self, begin: int, end: int) -> None:
         self.gaps.append(Gap(begin, end, "", 0, 0))
 
+    def goes_on(self, teller: str, first: int) -> bool:
+        """Whether this is its first scrape in the stretch, and follows what was before it."""
+        own = self.of.get(teller)
+        is_first = own is not None and own[0] == first
+        return is_first and self.before is not None and first - self.before <= self.reach
+
+    def awaits(self, teller: str) -> bool:
+        """Whether the stretch is so short that a target may just not have had its turn in it."""
+        is_short = self.before is not None and self.times[-1] - self.before <= self.reach
+        return is_short and teller not in self.of
+
+    def after(self, teller: str, at: int) -> int | None:
+        """The first scrape of a target after an instant."""
+        own = self.of.get(teller, [])
+        place = bisect_right(own, at)
+        return own[place] if place < len(own) else None
+
+    def is_there(self, teller: str) -> bool:
+        """Whether it is still scraped at the end of the stretch."""
+        own = self.of.get(teller)
+        return own is not None and own[-1] >= self.times[-1] - self.reach
+
     def is_changed(self) -> bool:
         """Whether there was a gap in the stretch or before it, or a teller began or ended."""
         first, last = self.times[0], self.times[-1]
@@ -87,8 +108,8 @@ class Scrapes:
         for teller, own in self.of.items():
             patience = int(MISSED * self.facts.interval(teller))
             rows += [(teller, at, min(after, at + patience)) for at, after in pairwise(own)]
-            is_there = own[-1] >= self.times[-1] - self.reach
-            rows.append((teller, own[-1], FOREVER if is_there else own[-1] + patience))
+            until = FOREVER if self.is_there(teller) else own[-1] + patience
+            rows.append((teller, own[-1], until))
         schema = {"teller": IDENTITY["teller"], "last": pl.Int64(), "until": pl.Int64()}
         return pl.DataFrame(rows, schema=schema, orient="row")
 

@@ -4,6 +4,7 @@ Which stretches there are belongs to `kube_state_facts`, when scrapes were to `k
 """
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -13,6 +14,7 @@ import polars as pl
 from collectors import kube_state_objects as objects
 from collectors.batches import TABLES
 from collectors.coverage import Days
+from collectors.kube_state_facts import FACTS
 from collectors.kube_state_names import Names
 from collectors.kube_state_objects import Told
 from collectors.kube_state_scrapes import FOREVER, Scrapes
@@ -61,8 +63,8 @@ class Versions:
         self.known_until = scrapes.last
         self.alive: dict[Key, tuple[Any, ...]] = {}
         """The newest row of each object that is there, in the order of its table's columns."""
-        self.sights: dict[Key, tuple[int, frozenset[str]]] = {}
-        """When each was last seen, and who told it."""
+        self.sights: dict[Key, int] = {}
+        """When each was last seen."""
         self.listed: dict[Key, int] = {}
         """After which gap each was last told."""
         self.uids: dict[tuple[str, int | None], str] = {}
@@ -79,7 +81,11 @@ class Versions:
             self.uids[row["node_name"], row["created_at"]] = row["node_uid"]
         if row["change_name"] != "DELETED":
             self._keep(key, row)
-            self.listed[key] = 0
+            self.listed[key] = self._gaps_before(row["observed_at"])
+        owners = row.get("owners") or ()
+        if len(owners) > 1 and owners[1][2] is None:  # what labels say has an uid
+            above, (kind, name, _) = owners[1], owners[0]
+            self.above[kind, f"{row['namespace_name']}/{name}"] = above
 
     def of(self, runs: pl.DataFrame, note: Note) -> tuple[list[Placed], list[Placed]]:
         """What changed in a stretch, and what was no longer there, each in order of time."""
@@ -126,14 +132,9 @@ class Versions:
         )
 
     def _see(self, runs: pl.DataFrame) -> None:
-        """Remembers when each object was last seen, by whom, and what was told last."""
-        last = runs.group_by("kind", "key").agg(
-            pl.col("last").max(), pl.col("teller").cast(pl.String()).unique().sort()
-        )
-        groups: dict[tuple[str, ...], frozenset[str]] = {}
-        for kind, key, at, tellers in last.iter_rows():
-            who = groups.setdefault(tuple(tellers), frozenset(tellers))
-            self.sights[kind, key] = (at, who)
+        """Remembers when each object was last seen, and what was told last."""
+        last = runs.group_by("kind", "key").agg(pl.col("last").max())
+        self.sights.update(((kind, key), at) for kind, key, at in last.iter_rows())
         self.prints = (
             runs.filter(pl.col("until") == FOREVER)
             .select(pl.col("kind").cast(pl.String()), "key", _print())
@@ -154,19 +155,23 @@ class Versions:
         times, gaps = self.scrapes.times, self.scrapes.gaps
         points = {run.first for run in runs} | {run.until for run in runs}
         for point in sorted(points - {FOREVER}):
-            facts = self._facts([run for run in runs if run.first <= point < run.until])
-            observed = times[bisect_right(times, point) - 1]
             before = self._newest(key)
-            row = self._row(key, facts, observed, before, note) if facts else None
+            there = [run for run in runs if run.first <= point < run.until]
+            soon = self._soon(runs, there, point) if before else []
+            told_by = self._believed(key, before, there, soon)
+            if told_by is None:
+                continue
+            facts = self._facts([*there, *soon], told_by)
+            observed = times[bisect_right(times, point) - 1]
+            row = self._row(key, facts, observed, before, note, told_by)
             if row is None:
                 continue
-            number = bisect_right(gaps, observed, key=lambda gap: gap.end)
+            number = self._gaps_before(observed)
             is_after_gap = number > self.listed.get(key, 0)
             self.listed[key] = number
             if before and not is_after_gap and _same(before, row):
                 continue
-            is_other = before and key[0] == "Node" and before["node_uid"] != row["node_uid"]
-            if before and is_other:
+            if before and key[0] == "Node" and before["node_uid"] != row["node_uid"]:
                 last = max((run.last for run in runs if run.until <= point), default=None)
                 yield self._replaced(key, before, last, observed)
                 before = None
@@ -176,6 +181,10 @@ class Versions:
             self._keep(key, row)
             yield observed, key, row
 
+    def _gaps_before(self, at: int) -> int:
+        """How many gaps had ended by then."""
+        return bisect_right(self.scrapes.gaps, at, key=lambda gap: gap.end)
+
     def _keep(self, key: Key, row: Row) -> None:
         self.alive[key] = tuple(row.get(name) for name in COLUMNS[key[0]])
 
@@ -183,21 +192,57 @@ class Versions:
         row = self.alive.get(key)
         return None if row is None else dict(zip(COLUMNS[key[0]], row, strict=True))
 
-    def _facts(self, runs: list[Run]) -> objects.Facts:
-        """What is told at an instant: of each metric by the first teller that has it at all."""
-        begun = self.scrapes.begun
-        tellers = sorted({run.teller for run in runs}, key=lambda name: (begun[name], name))
+    def _soon(self, runs: list[Run], there: list[Run], point: int) -> list[Run]:
+        """What tellers say that go on from before the stretch and were not scraped in it yet."""
+        here = {run.teller for run in there}
+        return [
+            run
+            for run in runs
+            if point < run.first
+            and run.teller not in here
+            and self.scrapes.goes_on(run.teller, run.first)
+        ]
+
+    def _believed(
+        self, key: Key, before: Row | None, there: list[Run], soon: list[Run]
+    ) -> str | None:
+        """Who told the version before, if it still speaks; else who tells most of the object.
+
+        None where nobody speaks, or the scrape of who told the one before is still to come.
+        """
+        last = _teller_of(key, before) if before else None
+        if last is not None:
+            if any(run.teller == last for run in there):
+                return last
+            if any(run.teller == last for run in soon) or self.scrapes.awaits(last):
+                return None
+        numbers = Counter(run.teller for run in there)
+        return min(numbers, key=lambda teller: (-numbers[teller], teller), default=None)
+
+    def _facts(self, runs: list[Run], told_by: str) -> objects.Facts:
+        """What is told at an instant: by who is believed; what that one never tells, by another.
+
+        But only who is believed says what passes: another may have seen it a little sooner.
+        """
+        tellers = sorted({run.teller for run in runs}, key=lambda name: (name != told_by, name))
         facts: objects.Facts = {}
         for run in runs:
             if len(tellers) > 1:
-                first = next(name for name in tellers if (name, run.metric) in self.exposed)
+                is_passing = FACTS[run.metric].is_passing
+                first = next(n for n in tellers if is_passing or (n, run.metric) in self.exposed)
                 if run.teller != first:
                     continue
             facts.setdefault(run.metric, []).append(run.told)
         return facts
 
     def _row(
-        self, key: Key, facts: objects.Facts, observed: int, before: Row | None, note: Note
+        self,
+        key: Key,
+        facts: objects.Facts,
+        observed: int,
+        before: Row | None,
+        note: Note,
+        told_by: str,
     ) -> Row | None:
         kind, name = key
         above: tuple[objects.Owner, ...] = ()
@@ -211,7 +256,7 @@ class Versions:
                     self.nodes_from = min(self.nodes_from or observed, observed)
                 case _:
                     item = objects.namespace(name, facts, self.names)
-            ref, day = self._ref(key, observed), self.days.of(observed)
+            ref, day = self._ref(key, observed, told_by), self.days.of(observed)
             version = Version(0, observed, day, "MODIFIED", ref, item, above)
             row = PARSERS[kind][1](version, self.settings, note)
         except Unusable as error:
@@ -219,15 +264,13 @@ class Versions:
             return None
         return objects.mended(row, facts, before) if kind == "Pod" else row
 
-    def _ref(self, key: Key, observed: int) -> str:
-        kind, name = key
-        query = f'{{__name__=~"kube_{kind.lower()}_.+",{NAMED[kind][0]}="{name}"}}'
-        return f"{self.place}: {query} @ {observed / 1e6:.3f}"
+    def _ref(self, key: Key, observed: int, told_by: str = "") -> str:
+        return f"{self.place}: {_selector(key)}{told_by}}} @ {observed / 1e6:.3f}"
 
     def _replaced(self, key: Key, before: Row, last: int | None, observed: int) -> Placed:
         """A node whose name another took: gone at the first scrape after it was last seen."""
         times = self.scrapes.times
-        seen = last if last is not None else self.sights.get(key, (before["observed_at"],))[0]
+        seen = last or self.sights.get(key) or before["observed_at"]
         at = min(times[min(bisect_right(times, seen), len(times) - 1)], observed)
         return self._gone(key, before, seen, at)
 
@@ -240,7 +283,7 @@ class Versions:
             "observed_at": observed,
             "day_on": self.days.of(observed),
             "change_name": "DELETED",
-            "source_ref": f"{self._ref(key, observed)} lacks it, last seen {row['source_ref']}",
+            "source_ref": f"{self._ref(key, observed)} lacks it",
         }
         return observed, key, gone
 
@@ -262,17 +305,29 @@ class Versions:
 
     def _lacked(self, key: Key) -> tuple[int, int] | None:
         """When an object was last seen, and the first scrape since that should have had it."""
-        begun = self.scrapes.begun
-        seen, who = self.sights.get(key, (None, frozenset[str]()))
+        row = self._newest(key) or {}
+        seen = self.sights.get(key)
         if seen is None:  # known from before: there at the last scrape of all
-            seen = max(self.known_until or 0, (self._newest(key) or {})["observed_at"])
-        after = [
-            own[place]
-            for teller, own in self.scrapes.of.items()
-            if not who or teller in who or begun[teller] > seen
-            if (place := bisect_right(own, seen)) < len(own)
-        ]
-        return (seen, min(after)) if after else None
+            seen = max(self.known_until or 0, row["observed_at"])
+        told_by = _teller_of(key, row)
+        if (at := self.scrapes.after(told_by, seen)) is None:
+            if self.scrapes.is_there(told_by) or self.scrapes.awaits(told_by):
+                return None  # its own scrape is to come
+            others = (self.scrapes.after(teller, seen) for teller in self.scrapes.of)
+            at = min((each for each in others if each is not None), default=None)
+        return None if at is None else (seen, at)
+
+
+def _selector(key: Key) -> str:
+    """The series of an object, before the labels of who tells them."""
+    kind, name = key
+    return f'{{__name__=~"kube_{kind.lower()}_.+",{NAMED[kind][0]}="{name}"'
+
+
+def _teller_of(key: Key, row: Row) -> str:
+    """Who told a version; where that is not said, a name that nobody has."""
+    told = row["source_ref"].partition(_selector(key))[2]
+    return told.rpartition("} @ ")[0]
 
 
 def _print() -> pl.Expr:

@@ -228,17 +228,19 @@ class Metrics:
                 frame = table.conform(con.sql(query).pl())
             frames.append(frame.filter(pl.col("change_name") != "DELETED"))
         pods, nodes, namespaces = frames
-        return Known(pods, nodes, namespaces, self._last_scrape(since))
+        return Known(pods, nodes, namespaces, *self._scraped(since))
 
-    def _last_scrape(self, since: datetime) -> int | None:
-        ends = [
-            frame.filter((pl.col("coverage_name") == "sampled") & (pl.col("begin_at") < since))[
-                "end_at"
-            ].max()
-            for frame in self.sampled
+    def _scraped(self, since: datetime) -> tuple[int | None, tuple[tuple[int, int], ...]]:
+        """The last scrape before a stretch, and the gaps before that; in microseconds."""
+        known = pl.concat(self.sampled).filter(pl.col("begin_at") < since).sort("begin_at")
+        spans = [
+            (name, *(milliseconds(min(at, since)) * 1000 for at in span))
+            for name, *span in known.select("coverage_name", "begin_at", "end_at").iter_rows()
         ]
-        known = [end for end in ends if isinstance(end, datetime)]
-        return milliseconds(min(max(known), since)) * 1000 if known else None
+        last = max((end for name, _, end in spans if name == "sampled"), default=None)
+        gaps = [(begin, end) for name, begin, end in spans if name != "sampled"]
+        first = [(begin, begin) for name, begin, _ in spans[:1] if name == "sampled"]
+        return last, (*first, *gaps)
 
     def _end(self, kube: KubeState | None) -> None:
         if kube is not None:

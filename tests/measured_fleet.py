@@ -112,8 +112,17 @@ LASTING = {
 
 
 def differing(one: dict[str, pl.DataFrame], other: dict[str, pl.DataFrame]) -> list[str]:
-    """The tables whose rows are not the same, as multisets."""
-    return [name for name in TABLES if not one[name].equals(other[name])]
+    """The tables whose rows are not the same, as multisets, and the first that differ."""
+    return [
+        f"{name}: {_odd(one[name], other[name])} became {_odd(other[name], one[name])}"
+        for name in TABLES
+        if not one[name].equals(other[name])
+    ]
+
+
+def _odd(mine: pl.DataFrame, others: pl.DataFrame) -> list[dict]:
+    odd = mine.join(others, on=mine.columns, how="anti", nulls_equal=True).head(2)
+    return [{k: v for k, v in row.items() if v is not None} for row in odd.to_dicts()]
 
 
 def beside(home: Home, truth: Path) -> duckdb.DuckDBPyConnection:

@@ -368,4 +368,5 @@ def test_a_row_says_which_question_reads_it_again():
     told = Told()
     pod(told)
     [ref] = told.read(settings=Settings("c")).pods("source_ref")
-    assert ref == f'prometheus: {{__name__=~"kube_pod_.+",uid="p"}} @ {MIDNIGHT + 30}.000'
+    labels = '__name__=~"kube_pod_.+",uid="p",job="ksm",instance="a"'
+    assert ref == f"prometheus: {{{labels}}} @ {MIDNIGHT + 30}.000"

@@ -1,6 +1,6 @@
 -- mart.metric_sight: What we see and are blind to: each quantity on each node with GPUs, by day.
 --
--- By the hour: a quantity that a device told at all in an hour counts for the samples of it.
+-- Each sample that has a reading of a quantity counts for the device's interval.
 with
 nodes as (
     select
@@ -26,20 +26,112 @@ devices as (
     group by cluster_name, day_on, node_uid
 ),
 
-series as (
+-- What each device told of each quantity.
+samples as (
+    select
+        cluster_name,
+        day_on,
+        node_name,
+        gpu_uuid,
+        instance_number,
+        [
+            {
+                metric_name: 'any',
+                sample_count: count(*),
+                since: min(sampled_at),
+                until: max(sampled_at)
+            },
+            {
+                metric_name: 'utilisation_ratio',
+                sample_count: count(utilisation_ratio),
+                since: min(sampled_at) filter (where utilisation_ratio is not null),
+                until: max(sampled_at) filter (where utilisation_ratio is not null)
+            },
+            {
+                metric_name: 'gr_engine_ratio',
+                sample_count: count(gr_engine_ratio),
+                since: min(sampled_at) filter (where gr_engine_ratio is not null),
+                until: max(sampled_at) filter (where gr_engine_ratio is not null)
+            },
+            {
+                metric_name: 'sm_ratio',
+                sample_count: count(sm_ratio),
+                since: min(sampled_at) filter (where sm_ratio is not null),
+                until: max(sampled_at) filter (where sm_ratio is not null)
+            },
+            {
+                metric_name: 'tensor_ratio',
+                sample_count: count(tensor_ratio),
+                since: min(sampled_at) filter (where tensor_ratio is not null),
+                until: max(sampled_at) filter (where tensor_ratio is not null)
+            },
+            {
+                metric_name: 'dram_ratio',
+                sample_count: count(dram_ratio),
+                since: min(sampled_at) filter (where dram_ratio is not null),
+                until: max(sampled_at) filter (where dram_ratio is not null)
+            },
+            {
+                metric_name: 'memory_used_mib',
+                sample_count: count(memory_used_mib),
+                since: min(sampled_at) filter (where memory_used_mib is not null),
+                until: max(sampled_at) filter (where memory_used_mib is not null)
+            },
+            {
+                metric_name: 'power_watts',
+                sample_count: count(power_watts),
+                since: min(sampled_at) filter (where power_watts is not null),
+                until: max(sampled_at) filter (where power_watts is not null)
+            },
+            {
+                metric_name: 'pcie_received_bytes_per_second',
+                sample_count: count(pcie_received_bytes_per_second),
+                since: min(sampled_at) filter (where pcie_received_bytes_per_second is not null),
+                until: max(sampled_at) filter (where pcie_received_bytes_per_second is not null)
+            },
+            {
+                metric_name: 'nvlink_bytes_per_second',
+                sample_count: count(nvlink_bytes_per_second),
+                since: min(sampled_at) filter (where nvlink_bytes_per_second is not null),
+                until: max(sampled_at) filter (where nvlink_bytes_per_second is not null)
+            },
+            {
+                metric_name: 'throttle_number',
+                sample_count: count(throttle_number),
+                since: min(sampled_at) filter (where throttle_number is not null),
+                until: max(sampled_at) filter (where throttle_number is not null)
+            },
+            {
+                metric_name: 'xid_number',
+                sample_count: count(xid_number),
+                since: min(sampled_at) filter (where xid_number is not null),
+                until: max(sampled_at) filter (where xid_number is not null)
+            },
+            {
+                metric_name: 'temperature_celsius',
+                sample_count: count(temperature_celsius),
+                since: min(sampled_at) filter (where temperature_celsius is not null),
+                until: max(sampled_at) filter (where temperature_celsius is not null)
+            },
+            {
+                metric_name: 'uncorrectable_remapped_row_count',
+                sample_count: count(uncorrectable_remapped_row_count),
+                since: min(sampled_at) filter (where uncorrectable_remapped_row_count is not null),
+                until: max(sampled_at) filter (where uncorrectable_remapped_row_count is not null)
+            }
+        ] as metrics
+    from raw.gpu_samples
+    group by cluster_name, day_on, node_name, gpu_uuid, instance_number
+),
+
+parts as (
     select
         g.cluster_name,
         g.day_on,
         g.node_uid,
-        g.gpu_uuid,
-        g.instance_number,
         g.sample_seconds,
-        date_trunc('hour', s.end_at - interval 1 microsecond) as hour_at,
-        s.begin_at,
-        s.end_at,
-        s.sample_count,
-        s.metrics_text
-    from raw.gpu_series as s
+        unnest(s.metrics) as metric
+    from samples as s
     inner join core.gpus as g
         on
             s.cluster_name = g.cluster_name
@@ -49,97 +141,18 @@ series as (
             and s.instance_number = g.instance_number
 ),
 
--- Copies for pods that share a device are told at once: they count no longer than the hour's span.
-hours as (
-    select
-        cluster_name,
-        day_on,
-        node_uid,
-        gpu_uuid,
-        instance_number,
-        hour_at,
-        any_value(sample_seconds) as sample_seconds,
-        any_value(metrics_text) as metrics_text,
-        min(metrics_text) < max(metrics_text) as is_mixed,
-        min(begin_at) as begin_at,
-        max(end_at) as end_at,
-        sum(sample_count) as sample_count
-    from series
-    group by cluster_name, day_on, node_uid, gpu_uuid, instance_number, hour_at
-),
-
--- Where all of an hour tells the same quantities, each of them was told as long.
-alike as (
-    select
-        cluster_name,
-        day_on,
-        node_uid,
-        metrics_text,
-        min(begin_at) as first_told_at,
-        max(end_at) as last_told_at,
-        sum(least(
-            sample_count * sample_seconds,
-            date_diff('millisecond', begin_at, end_at) / 1000.0 + sample_seconds
-        )) as told_seconds
-    from hours
-    where not is_mixed
-    group by cluster_name, day_on, node_uid, metrics_text
-),
-
-mixed as (
-    select
-        s.* exclude (metrics_text),
-        unnest(string_split('any,' || s.metrics_text, ',')) as metric_name
-    from series as s
-    semi join (select * from hours where is_mixed) as h
-        on
-            s.cluster_name = h.cluster_name
-            and s.day_on = h.day_on
-            and s.node_uid = h.node_uid
-            and s.gpu_uuid = h.gpu_uuid
-            and s.instance_number = h.instance_number
-            and s.hour_at = h.hour_at
-),
-
-parts as (
-    select
-        cluster_name,
-        day_on,
-        node_uid,
-        unnest(string_split('any,' || metrics_text, ',')) as metric_name,
-        first_told_at,
-        last_told_at,
-        told_seconds
-    from alike
-    union all by name
-    select
-        cluster_name,
-        day_on,
-        node_uid,
-        metric_name,
-        min(begin_at) as first_told_at,
-        max(end_at) as last_told_at,
-        least(
-            sum(sample_count) * any_value(sample_seconds),
-            date_diff('millisecond', min(begin_at), max(end_at)) / 1000.0
-            + any_value(sample_seconds)
-        ) as told_seconds
-    from mixed
-    group by
-        cluster_name, day_on, node_uid, gpu_uuid, instance_number, hour_at, metric_name
-),
-
 told as (
     select
         cluster_name,
         day_on,
         node_uid,
-        metric_name,
-        min(first_told_at) as first_told_at,
-        max(last_told_at) as last_told_at,
-        sum(told_seconds) as told_seconds
+        metric.metric_name,
+        min(metric.since) as first_told_at,
+        max(metric.until) as last_told_at,
+        sum(metric.sample_count * sample_seconds) as told_seconds
     from parts
-    group by cluster_name, day_on, node_uid, metric_name
+    where metric.sample_count > 0
+    group by cluster_name, day_on, node_uid, metric.metric_name
 ),
 
 refused as (
