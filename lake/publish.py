@@ -14,6 +14,7 @@ import duckdb
 
 from lake.connect import NAME, literal
 from lake.errors import LakeError
+from lake.files import tables_with
 from lake.writer import transaction
 from models.catalog import CATALOG
 
@@ -64,10 +65,13 @@ def swap(con: duckdb.DuckDBPyConnection, plan: Plan) -> int:
                 "run": plan.run_id,
             },
         )
+        there = tables_with(con, plan.cluster, plan.begin_on, plan.end_on)
         for name in plan.tables:
             if CATALOG[name].is_daily:
-                con.execute(f"delete from {NAME}.{name} where {window}")
-                con.execute(f"insert into {NAME}.{name} by name from {name} where {window}")
+                if name in there:
+                    con.execute(f"delete from {NAME}.{name} where {window}")
+                if con.execute(f"select 1 from {name} where {window} limit 1").fetchall():
+                    con.execute(f"insert into {NAME}.{name} by name from {name} where {window}")
             elif _differ(con, name):
                 con.execute(f"delete from {NAME}.{name}")
                 con.execute(f"insert into {NAME}.{name} by name from {name}")

@@ -17,6 +17,7 @@ from lake import publish
 from lake.connect import NAME, attach, literal
 from lake.create import opened
 from lake.errors import LakeError, StrayRowsError
+from lake.files import tables_with
 from lake.home import Home
 from lake.staging import BOOK, staging, sweep
 from lake.writer import locked, transaction, writer
@@ -131,11 +132,14 @@ class Run:
             con.execute(table.ddl(strict=False))
             is_untouched = self._is_loaded(con, table) or table.name not in _staged(con)
             con.execute(f"delete from {table.name} {rows}")
-            con.execute(f"insert into {table.name} by name from {NAME}.{table.name} {rows}")
+            if not table.is_daily or table.name in there:
+                con.execute(f"insert into {table.name} by name from {NAME}.{table.name} {rows}")
             self._note(con, table, _fingerprint(con, table) if is_untouched else None)
             return _number(con, f"select count(*) from {table.name} {rows}")
 
+        begin, end = begin_on or self.window.begin_on, end_on or self.window.end_on
         with self._staging.with_lake(read_only=True) as con:
+            there = tables_with(con, self.window.cluster, begin, end)
             return transaction(con, lambda: sum(work(table) for table in tables))
 
     def trim(self, table: Table) -> int:

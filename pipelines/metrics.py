@@ -232,7 +232,7 @@ class Metrics:
 
     def _scraped(self, since: datetime) -> tuple[int | None, tuple[tuple[int, int], ...]]:
         """The last scrape before a stretch, and the gaps before that; in microseconds."""
-        known = pl.concat(self.sampled).filter(pl.col("begin_at") < since).sort("begin_at")
+        known = self._sampled().filter(pl.col("begin_at") < since).sort("begin_at")
         spans = [
             (name, *(milliseconds(min(at, since)) * 1000 for at in span))
             for name, *span in known.select("coverage_name", "begin_at", "end_at").iter_rows()
@@ -248,10 +248,13 @@ class Metrics:
 
     def _cover(self) -> None:
         """Who-held-what: the recorder's stretches, and ours where it has none."""
-        restored, *read = self.sampled
-        sampled = recorded_first.renewed(restored, pl.concat([restored.clear(), *read]))
         recorded = self._of_window(raw.COVERAGE.name)
-        self.run.replace(raw.COVERAGE, recorded_first.coverage(sampled, recorded))
+        self.run.replace(raw.COVERAGE, recorded_first.coverage(self._sampled(), recorded))
+
+    def _sampled(self) -> pl.DataFrame:
+        """Our stretches as far as they are known by now."""
+        restored, *read = self.sampled
+        return recorded_first.renewed(restored, pl.concat([restored.clear(), *read]))
 
     def _sum_rejections(self) -> None:
         """What was refused at one place in several runs is one row."""
