@@ -104,6 +104,8 @@ def _settings(home: Home) -> dict[str, str | bool | int | float | list[str]]:
     }
     if memory := os.environ.get("GPULEDGER_MEMORY"):
         found["memory_limit"] = memory
+    if threads := os.environ.get("GPULEDGER_THREADS"):
+        found["threads"] = threads
     return found
 
 

@@ -6,7 +6,8 @@ a missing component into a failure and small sizes into full ones.
 
 import os
 import shutil
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -18,9 +19,43 @@ REQUIRE_ALL = os.environ.get("GPULEDGER_REQUIRE") == "all"
 for name in ("GPULEDGER_CONFIG", "GPULEDGER_HOME", "DAGSTER_HOME"):
     os.environ.pop(name, None)
 
+# Tests share the machine, and most have few rows; what is `long` may have all of it.
+os.environ.setdefault("GPULEDGER_THREADS", "1")
+if not REQUIRE_ALL:
+    os.environ.setdefault("POLARS_MAX_THREADS", "1")
+
 # A busy machine is not a failure.
 settings.register_profile("house", deadline=None)
 settings.load_profile("house")
+
+
+LONGEST = (
+    *("measured_sums", "dashboards_browser", "measured_truth", "bad_input", "house", "process"),
+    *("dagster", "lake_processes", "properties", "truth", "benchmarks", "cli", "large_input"),
+    *("prometheus_server", "report_send", "report_figures", "dashboards", "carry"),
+)
+"""Files in the order in which they begin, before all others: else one would end alone."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Longest first, and without what only a whole run has."""
+    places = {f"test_{name}.py": place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(item.path.name, len(places)))
+    for item in items:
+        if item.get_closest_marker("whole") and not REQUIRE_ALL:
+            item.add_marker(pytest.mark.skip(reason="GPULEDGER_REQUIRE=all runs it"))
+
+
+@pytest.fixture(autouse=True)
+def of_its_own(request, monkeypatch) -> Iterator[None]:
+    """A long test has the machine's threads; none leaves signals as others do not expect them."""
+    if request.node.get_closest_marker("long") and REQUIRE_ALL:
+        monkeypatch.delenv("GPULEDGER_THREADS")
+    before = {sign: signal.getsignal(sign) for sign in (signal.SIGINT, signal.SIGTERM)}
+    yield
+    for sign, handler in before.items():
+        # Dagster has a process ignore these once it has run something in it.
+        signal.signal(sign, handler)
 
 
 @pytest.fixture(scope="session")

@@ -14,6 +14,7 @@ from lake.connect import plain_database
 from lake.home import Home
 from lake.read import Door
 
+pytestmark = pytest.mark.whole
 TINY = Size(gpus=160, days=1, holds=1500, is_sampled=True)
 
 

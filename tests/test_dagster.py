@@ -23,6 +23,7 @@ RANGE = {
     "dagster/asset_partition_range_start": "alpha|2026-11-16",
     "dagster/asset_partition_range_end": "alpha|2026-11-17",
 }
+FIRST_DAY = {"dagster/partition": "alpha|2026-11-16"}
 SECOND_DAY = {"dagster/partition": "alpha|2026-11-17"}
 MARTS = ("mart.team_days", "mart.workload_days", "mart.fleet_states", "core.ledger")
 
@@ -68,7 +69,7 @@ def test_a_range_is_one_run_and_publishes_what_the_command_line_does(home, fleet
 def test_a_broken_law_leaves_nothing_published_and_the_cluster_stale(home, monkeypatch):
     monkeypatch.setattr(checks, "breaches", lambda run, law: int(law.name == "waits_tile"))
     with dg.DagsterInstance.ephemeral() as instance:
-        assert not run(instance).success
+        assert not run(instance, FIRST_DAY).success
     assert published(home) is None
     with pytest.raises(LakeError):
         Door(home)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from collectors.kube_state import Known
 from collectors.prometheus_answers import Samples
 from models.table import INSTANT
+from tests.conftest import REQUIRE_ALL
 from tests.kube_state_case import GONE, MIDNIGHT, OLD, Told, node
 from tests.test_kube_state_scrapes import lives
 
@@ -80,7 +81,7 @@ def test_an_answer_in_parts_of_time_comes_to_the_same_rows_and_counts(cut):
 cuts = st.lists(st.integers(1, 3599), min_size=1, max_size=5, unique=True).map(sorted)
 
 
-@settings(max_examples=25)
+@settings(max_examples=25 if REQUIRE_ALL else 5)
 @given(cuts, st.integers(0, 59), st.integers(0, 30), st.integers(30, 60))
 def test_beside_a_second_target_the_rows_of_many_runs_are_those_of_one(cuts, offset, first, last):
     # Of a target that has just ended a run cannot know yet that its last word is the last.
@@ -91,7 +92,7 @@ def test_beside_a_second_target_the_rows_of_many_runs_are_those_of_one(cuts, off
     assert differing(told, *cuts) == []
 
 
-@settings(max_examples=10)
+@settings(max_examples=10 if REQUIRE_ALL else 3)
 @given(cuts, st.integers(0, 59))
 def test_where_two_targets_share_the_objects_the_rows_of_many_runs_are_those_of_one(cuts, offset):
     told = Told()

@@ -131,6 +131,7 @@ def test_each_stored_sample_is_kept_once_and_counted_as_one_thing(fleet, quiet, 
             assert mine["kept_sample_count"].sum() == stored > 1000, family
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("how", HOWS)
 def test_a_run_at_once_afterwards_asks_for_no_sample_and_changes_no_table(
     fleet, behind, now, tmp_path, how
@@ -144,6 +145,7 @@ def test_a_run_at_once_afterwards_asks_for_no_sample_and_changes_no_table(
     assert differing(before, content(home)) == []
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("how", HOWS)
 def test_runs_hour_by_hour_give_the_tables_of_one_run_and_read_each_sample_about_once(
     fleet, quiet, now, tmp_path, monkeypatch, how
@@ -166,6 +168,7 @@ def test_runs_hour_by_hour_give_the_tables_of_one_run_and_read_each_sample_about
     assert sum(read) <= 1.1 * int(coverage(home)["kept_sample_count"].sum())
 
 
+@pytest.mark.whole
 def test_no_sample_is_lost_where_answers_are_spoilt_and_the_server_is_killed_meanwhile(
     fleet, quiet, behind, now, tmp_path
 ):
@@ -235,6 +238,7 @@ def test_an_hour_that_cannot_be_had_is_missing_and_comes_with_the_next_run(
     assert differing(mended, place(content(home), behind.url, server.url)) == []
 
 
+@pytest.mark.whole
 def test_where_nobody_answers_the_rows_stay_and_the_next_run_goes_on(
     fleet, quiet, now, tmp_path, hasty
 ):

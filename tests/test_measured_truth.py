@@ -220,7 +220,7 @@ def case(request, fleets) -> tuple[Fleet, str]:
     return fleets[seed], cluster
 
 
-@pytest.fixture(scope="module", params=[BESIDE, ALONE])
+@pytest.fixture(scope="module", params=[BESIDE, ALONE] if REQUIRE_ALL else [BESIDE])
 def con(request, case, tmp_path_factory) -> duckdb.DuckDBPyConnection:
     """The published tables and the truth."""
     fleet, cluster = case

@@ -20,6 +20,7 @@ from collectors.source import Settings
 from collectors.tallies import Counts, kept
 from models.raw_metrics import GPU_SAMPLES, GPU_SERIES
 from simulator.fleet import BEGIN
+from tests.conftest import REQUIRE_ALL
 from tests.measured import CLUSTERS, rows
 
 START = int(BEGIN.timestamp())
@@ -88,7 +89,7 @@ def fleet(tmp_path_factory):
     shutil.rmtree(out / "prometheus")  # it is large
 
 
-@pytest.fixture(scope="module", params=CLUSTERS)
+@pytest.fixture(scope="module", params=CLUSTERS if REQUIRE_ALL else CLUSTERS[1:])
 def read(request, fleet, tmp_path_factory, full_size) -> Read:
     hours = range(24) if full_size else FEW
     return Read(fleet, request.param, hours, tmp_path_factory.mktemp(request.param))
