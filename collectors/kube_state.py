@@ -136,9 +136,9 @@ class KubeState:
         again = min(self.copies, facts.kept - rejected - unused)
         readings = facts.kept - again - rejected - unused
         self.counts = Counts(facts.kept, readings, again, rejected, unused)
-        for reason, example, times, first in facts.refusals:
+        for reason, example, _, first, run_count in facts.refusals:
             if self.begin <= first < self.end:
-                self.rejections.add(self.days.of(first), self.place, reason, example, times)
+                self.rejections.add(self.days.of(first), self.place, reason, example, run_count)
 
     def _placed(self, found: list[Placed], gone: list[Placed]) -> Iterator[Batch]:
         """The rows with their places in their days, those of the window; and news of its days."""

@@ -121,6 +121,8 @@ class Refusal(NamedTuple):
     times: int
     first: int
     """When the first of them was stored."""
+    run_count: int
+    """How often one began to be told: as often a fact would have changed a row."""
 
 
 class Facts:
@@ -209,8 +211,14 @@ class Facts:
             told = pl.format("{} {} {}", "metric", pl.col("key").fill_null("?"), value.fill_null(0))
             by_day = wrong.group_by(
                 "reason", (pl.col("first") // 3_600_000_000).alias("hour"), maintain_order=True
-            ).agg(told.first().alias("example"), pl.col("count").sum(), pl.col("first").min())
-            for row in by_day.select("reason", "example", "count", "first").iter_rows():
+            ).agg(
+                told.first().alias("example"),
+                pl.col("count").sum(),
+                pl.col("first").min(),
+                pl.len().alias("run_count"),
+            )
+            columns = ("reason", "example", "count", "first", "run_count")
+            for row in by_day.select(columns).iter_rows():
                 if row[0] == "none":
                     self.unused += row[2]
                 else:

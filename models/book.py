@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from models import activity, raw, xids
+from models import activity, mig, raw, xids
 from models.config import Config
 from models.gpus import canonical, catalogue
 from models.pricing import Figure, Price, figures, micro, plain, stamp
@@ -27,6 +27,7 @@ def frames(config: Config) -> dict[str, pl.DataFrame]:
             (raw.POLICIES, _policies(config)),
             (activity.ACTIVITY_RULES, activity.rows(config.activity_rules)),
             (raw.GPU_MODELS, _gpu_models()),
+            (raw.MIG_PROFILES, _mig_profiles()),
             (xids.XIDS, xids.rows()),
         )
     }
@@ -122,3 +123,13 @@ def _gpu_models() -> Iterable[dict[str, Any]]:
             "bare_watts": gpu.rest_bare_watts,
             "context_watts": gpu.rest_context_watts,
         }
+
+
+def _mig_profiles() -> Iterable[dict[str, Any]]:
+    for model, profile in mig.profiles():
+        if (part := mig.share(model, profile)) is not None:
+            yield {
+                "gpu_model_name": model,
+                "mig_profile_name": profile,
+                "share_micro_gpu": round(part * 1_000_000),
+            }

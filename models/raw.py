@@ -5,7 +5,7 @@ Facts that we conclude from them belong in `core`.
 
 from models.activity import ACTIVITY_RULES
 from models.raw_metrics import TABLES as METRICS
-from models.raw_settings import FLEET, GPU_MODELS, POLICIES, PRICES, TEAM_RULES, TEAMS
+from models.raw_settings import FLEET, GPU_MODELS, MIG_PROFILES, POLICIES, PRICES, TEAM_RULES, TEAMS
 from models.states import CLASSES, COVERAGES
 from models.table import CLUSTER, DAY, Column, Kind, Table
 from models.xids import XIDS
@@ -319,6 +319,7 @@ TABLES = (
     POLICIES,
     ACTIVITY_RULES,
     GPU_MODELS,
+    MIG_PROFILES,
     XIDS,
 )
 

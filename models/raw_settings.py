@@ -119,3 +119,15 @@ GPU_MODELS = Table(
         Column("context_watts", Kind.COUNT, "At rest with a context.", nullable=True, minimum=0),
     ),
 )
+
+MIG_PROFILES = Table(
+    name="raw.mig_profiles",
+    doc="Which part of its GPU an instance of each MIG profile is.",
+    grain=("gpu_model_name", "mig_profile_name"),
+    is_daily=False,
+    columns=(
+        Column("gpu_model_name", Kind.TEXT, "Canonical GPU model."),
+        Column("mig_profile_name", Kind.TEXT, "The profile, such as 1g.10gb."),
+        Column("share_micro_gpu", Kind.COUNT, "Its share.", minimum=1, maximum=1_000_000),
+    ),
+)

@@ -111,10 +111,10 @@ class Case:
     ) -> None:
         """A GPU's samples, one each half minute in (begin, end]; their labels name the pod.
 
-        Without readings it is at work; `instance`, `step` and `driver` may be told, too.
+        Without readings it is at work; `instance`, `profile`, `step` and `driver` may be told, too.
         """
         step, instance = told.pop("step", 30), told.pop("instance", -1)
-        driver = told.pop("driver", "580")
+        driver, profile = told.pop("driver", "580"), told.pop("profile", None)
         readings = told or {"sm_ratio": 0.8, "utilisation_ratio": 0.9, "memory_used_mib": 9e3}
         place = {"node_name": node, "gpu_uuid": gpu, "instance_number": instance}
         times = range(begin + step, end + 1, step)
@@ -124,7 +124,7 @@ class Case:
             GPU_SERIES, **place, exporter_name="e", driver_version_text=driver,
             pod_namespace_name="x" if pod else "", pod_name=pod, pod_uid="", container_name="",
             begin_at=times[0], end_at=times[-1], sample_count=len(times), gpu_model_name="t4",
-            gpu_product_name="T4", metrics_text=",".join(readings),
+            gpu_product_name="T4", mig_profile_name=profile, metrics_text=",".join(readings),
         )  # fmt: skip
 
     def price(self, micro: int, since: float = -HOUR) -> None:

@@ -5,6 +5,7 @@ What a GPU did is in test_sql_gpu_states, on which one a hold lies in test_sql_h
 
 import pytest
 
+from models import raw
 from models.raw_metrics import POD_SAMPLES
 from tests.sql_case import GPU, MIDNIGHT, Case, Row
 
@@ -209,6 +210,30 @@ def test_a_label_that_names_a_pod_which_holds_nothing_there_is_a_finding():
     )
     assert (name, subject) == ("label_disagrees", "h x/stranger")
     assert "holds no GPU" in text
+
+
+def test_a_label_that_disagrees_costs_as_long_as_it_was_seen():
+    case = case_of((0, END, WORK), gpus=2)
+    case.price(1_000_000)
+    case.read("h", 0, 600, pod="stranger", **EMPTY)
+    case.read("h", 600, END - 600, **EMPTY)
+    case.read("h", END - 600, END, pod="stranger", **EMPTY)
+    assert case.ask(
+        "select gpu_seconds::int, round(finding_cost::double, 6) from mart.gpu_findings"
+    ) == [(600, 0.166667), (600, 0.166667)]
+
+
+def test_work_on_an_instance_that_nobody_holds_costs_its_part_of_the_gpu():
+    case = Case(END)
+    case.node("n", gpus=1)
+    case.price(1_000_000)
+    case.add(raw.MIG_PROFILES, gpu_model_name="t4", mig_profile_name="1g.5gb",
+             share_micro_gpu=250_000)  # fmt: skip
+    case.read("g", 0, END, instance=7, profile="1g.5gb+me", **WORK)
+    [(name, seconds, cost)] = case.ask(
+        "select finding_name, gpu_seconds::double, finding_cost::double from mart.gpu_findings"
+    )
+    assert (name, seconds, cost) == ("used_without_hold", END / 4, END / 4 / 3600)
 
 
 def test_gpus_that_talk_over_pcie_while_nvlink_is_silent_are_a_finding():

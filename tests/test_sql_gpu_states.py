@@ -49,6 +49,16 @@ def test_five_quiet_minutes_are_idle_and_less_is_a_pause():
         assert {name for name, *_ in case.doings("g")} == {"active", found}
 
 
+def test_a_silence_neither_ends_a_quiet_stretch_nor_adds_to_it():
+    """Two minutes are lost each six: four quiet ones before and after them are one stretch."""
+    flaky = [(at, at + 240, QUIET) for at in range(0, END, 360)]
+    assert {name for name, *_ in case_of(*flaky).doings("g")} == {"idle", "unobserved"}
+    spin = [(at, at + 240, SPIN | {"power_watts": 28.0}) for at in range(0, END, 360)]
+    assert {name for name, *_ in case_of(*spin).doings("g")} == {"stalled", "unobserved"}
+    short = case_of((0, 1200, WORK), (1200, 1320, QUIET), (1800, 1920, QUIET), (1920, END, WORK))
+    assert {name for name, *_ in short.doings("g")} == {"active", "unobserved"}
+
+
 def test_sm_activity_of_one_per_cent_is_quiet_and_more_is_work():
     for sm, found in ((0.01, "idle"), (0.0101, "active")):
         case = case_of((0, END, QUIET | {"sm_ratio": sm}))

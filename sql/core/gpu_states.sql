@@ -1,19 +1,28 @@
 -- core.gpu_states: What each GPU or GPU instance did: the day's known window, tiled, cut by hour and hold.
 --
 -- Whether a quiet stretch is long enough to be idle, or a spinning one to be stalled, is asked of the
--- device's whole stretch, whoever held it; what is too short is active.
+-- device's whole stretch, whoever held it; what is too short is active. A silence in it neither ends
+-- the stretch nor adds to it.
 with
 kinds as (
     select
         *,
-        case kind_name when 'suspected' then 'stalled' else kind_name end as run_name
+        case kind_name when 'suspected' then 'stalled' else kind_name end as run_name,
+        case
+            when kind_name = 'suspected' then 'stalled'
+            when kind_name in ('active', 'idle', 'stalled', 'broken') then kind_name
+        end as observed_name
     from core.gpu_stretches
 ),
 
 changes as (
     select
         *,
-        coalesce(run_name <> lag(run_name) over device_time, true)::integer as is_other
+        coalesce(run_name <> lag(run_name) over device_time, true)::integer as is_other,
+        (
+            observed_name is not null
+            and observed_name is distinct from lag(observed_name ignore nulls) over device_time
+        )::integer as is_other_observed
     from kinds
     window device_time as (
         partition by cluster_name, day_on, node_uid, gpu_uuid, instance_number order by begin_at
@@ -26,7 +35,11 @@ runs as (
         sum(is_other) over (
             partition by cluster_name, day_on, node_uid, gpu_uuid, instance_number
             order by begin_at
-        ) as run_number
+        ) as run_number,
+        sum(is_other_observed) over (
+            partition by cluster_name, day_on, node_uid, gpu_uuid, instance_number
+            order by begin_at
+        ) as observed_number
     from changes
 ),
 
@@ -34,12 +47,16 @@ lengths as (
     select
         *,
         min(begin_at) over run as run_begin_at,
-        date_diff('second', min(begin_at) over run, max(end_at) over run) as run_seconds,
-        max(idle_least_seconds) over run as least_idle_seconds,
-        max(stalled_least_seconds) over run as least_stalled_seconds
+        sum(date_diff('second', begin_at, end_at)) over observed as observed_seconds,
+        max(idle_least_seconds) over observed as least_idle_seconds,
+        max(stalled_least_seconds) over observed as least_stalled_seconds
     from runs
     window run as (
         partition by cluster_name, day_on, node_uid, gpu_uuid, instance_number, run_number
+    ), observed as (
+        partition by
+            cluster_name, day_on, node_uid, gpu_uuid, instance_number, observed_number,
+            observed_name is null
     )
 ),
 
@@ -47,8 +64,8 @@ named as (
     select
         *,
         case
-            when run_name = 'idle' and run_seconds < least_idle_seconds then 'active'
-            when run_name = 'stalled' and run_seconds < least_stalled_seconds then 'active'
+            when run_name = 'idle' and observed_seconds < least_idle_seconds then 'active'
+            when run_name = 'stalled' and observed_seconds < least_stalled_seconds then 'active'
             when run_name in ('active', 'idle', 'stalled', 'broken') then run_name
             else 'unobserved'
         end as activity_name

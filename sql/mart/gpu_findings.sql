@@ -10,6 +10,31 @@ nodes as (
     from core.nodes
 ),
 
+-- Which part of a GPU an instance is; where that is not known, it counts whole.
+instances as (
+    select
+        g.cluster_name,
+        g.day_on,
+        g.node_uid,
+        g.gpu_uuid,
+        g.instance_number,
+        g.node_name,
+        g.sample_seconds,
+        n.begin_at as node_begin_at,
+        n.end_at as node_end_at,
+        case
+            when g.instance_number < 0 then 1.0
+            else coalesce(p.share_micro_gpu / 1000000.0, 1.0)
+        end as gpu_share_ratio
+    from core.gpus as g
+    inner join core.nodes as n
+        on g.cluster_name = n.cluster_name and g.day_on = n.day_on and g.node_uid = n.node_uid
+    left join raw.mig_profiles as p
+        on
+            g.gpu_model_name = p.gpu_model_name
+            and regexp_extract(lower(g.mig_profile_name), '[0-9]+g[.][0-9]+gb') = p.mig_profile_name
+),
+
 -- At work although no hold is known to lie on it; near a hold it is that one's, told late.
 rogue_pieces as (
     select
@@ -136,7 +161,8 @@ rogues as (
             'SM up to ' || round(100 * max(sm_ratio))::integer || ' %',
             'GPU_UTIL up to ' || round(100 * max(utilisation_ratio))::integer || ' %',
             'up to ' || round(max(power_watts))::integer || ' W'
-        ) as evidence_text
+        ) as evidence_text,
+        any_value(gpu_share_ratio) as part_ratio
     from (
         select
             *,
@@ -145,36 +171,41 @@ rogues as (
                 order by begin_at
             ) as piece_number
         from rogue_changes
+        inner join instances using (cluster_name, day_on, node_uid, gpu_uuid, instance_number)
     ) as p
     group by cluster_name, day_on, node_uid, gpu_uuid, instance_number, piece_number
     having date_diff('second', min(begin_at), max(end_at)) >= 300
 ),
 
-strangers as (
+stranger_hours as (
     select
-        s.cluster_name,
-        s.day_on,
-        'label_disagrees' as finding_name,
-        s.gpu_uuid || ' ' || s.pod_namespace_name || '/' || s.pod_name as subject_text,
-        date_trunc('second', min(s.begin_at)) as begin_at,
-        date_trunc('second', max(s.end_at)) as end_at,
-        '__unknown__' as team_name,
-        null::varchar as workload_key_uid,
-        s.pod_namespace_name || '/' || s.pod_name as pod_name,
+        s.*,
         g.node_uid,
-        any_value(s.gpu_uuid) as gpu_uuids_text,
-        1::bigint as gpu_count,
-        null::bigint as of_gpu_count,
-        sum(s.sample_count) || ' samples name this pod, which holds no GPU of the node then'
-            as evidence_text
+        g.sample_seconds,
+        g.gpu_share_ratio,
+        -- A sample speaks for the time before it.
+        greatest(
+            s.begin_at - to_seconds(g.sample_seconds::integer), g.node_begin_at
+        ) as told_at,
+        coalesce(
+            s.begin_at > lag(s.end_at) over (
+                partition by
+                    s.cluster_name, s.day_on, g.node_uid, s.gpu_uuid, s.instance_number,
+                    s.pod_namespace_name, s.pod_name
+                order by s.begin_at
+            ) + to_seconds(3 * g.sample_seconds::integer),
+            true
+        )::integer as is_other
     from raw.gpu_series as s
-    inner join core.gpus as g
+    inner join instances as g
         on
             s.cluster_name = g.cluster_name
             and s.day_on = g.day_on
             and s.node_name = g.node_name
             and s.gpu_uuid = g.gpu_uuid
             and s.instance_number = g.instance_number
+            and s.begin_at < g.node_end_at
+            and s.end_at > g.node_begin_at
     where
         s.pod_name <> ''
         and s.sample_count > 3
@@ -183,17 +214,59 @@ strangers as (
             from core.holds as h
             inner join core.pods as p
                 on h.cluster_name = p.cluster_name and h.day_on = p.day_on and h.pod_uid = p.pod_uid
+            inner join nodes as n
+                on
+                    h.cluster_name = n.cluster_name
+                    and h.day_on = n.day_on
+                    and h.node_uid = n.node_uid
             where
                 h.cluster_name = s.cluster_name
                 and h.day_on = s.day_on
-                and h.node_uid = g.node_uid
+                and (h.node_uid = g.node_uid or n.node_name = s.node_name)
                 and p.namespace_name = s.pod_namespace_name
                 and p.pod_name = s.pod_name
                 and h.begin_at < s.end_at
                 and h.end_at > s.begin_at
         )
+),
+
+strangers as (
+    select
+        cluster_name,
+        day_on,
+        'label_disagrees' as finding_name,
+        gpu_uuid || ' ' || pod_namespace_name || '/' || pod_name as subject_text,
+        date_trunc('second', min(told_at)) as begin_at,
+        date_trunc('second', max(end_at)) as end_at,
+        '__unknown__' as team_name,
+        null::varchar as workload_key_uid,
+        pod_namespace_name || '/' || pod_name as pod_name,
+        node_uid,
+        any_value(gpu_uuid) as gpu_uuids_text,
+        1::bigint as gpu_count,
+        null::bigint as of_gpu_count,
+        sum(sample_count) || ' samples name this pod, which holds no GPU of the node then'
+            as evidence_text,
+        -- Of the stretch only the time of its samples counts.
+        any_value(gpu_share_ratio) * least(
+            1.0,
+            sum(sample_count * sample_seconds)
+            / nullif(date_diff('second', min(told_at), max(end_at)), 0)
+        ) as part_ratio
+    from (
+        select
+            *,
+            sum(is_other) over (
+                partition by
+                    cluster_name, day_on, node_uid, gpu_uuid, instance_number,
+                    pod_namespace_name, pod_name
+                order by begin_at
+            ) as piece_number
+        from stranger_hours
+    ) as h
     group by
-        s.cluster_name, s.day_on, s.gpu_uuid, s.pod_namespace_name, s.pod_name, g.node_uid
+        cluster_name, day_on, node_uid, gpu_uuid, instance_number, pod_namespace_name, pod_name,
+        piece_number
 ),
 
 -- What each GPU of a pod did while its containers ran; at both edges of the hold two samples may
@@ -370,9 +443,11 @@ charged as (
         f.subject_text,
         f.begin_at,
         p.price_micro_cost_per_gpu_hour,
-        f.gpu_count * date_diff(
-            'second', greatest(f.begin_at, p.begin_at), least(f.end_at, p.end_at)
-        ) as gpu_seconds
+        (
+            f.gpu_count * coalesce(f.part_ratio, 1.0) * date_diff(
+                'second', greatest(f.begin_at, p.begin_at), least(f.end_at, p.end_at)
+            )
+        )::decimal(18, 6) as gpu_seconds
     from findings as f
     inner join core.price_spells as p
         on
