@@ -281,7 +281,8 @@ select
                     j.peer_count || ' other members, ' || j.late_peer_count || ' late, '
                     || j.active_peer_count || ' active'
         end,
-        case when j.is_unworked then 'has not worked since it was bound' end,
+        case when j.is_unworked then 'before, at work for less than two minutes' end,
+        case when j.active_seconds > 0 then 'at work for ' || j.active_seconds || ' s of it' end,
         case
             when j.active_sibling_count > 0
                 then j.active_sibling_count || ' other GPUs of the pod at work'
