@@ -57,6 +57,10 @@ class ActivityRule(Part):
     input_least_bytes_per_second: float | None = Field(default=None, ge=0)
     notice_seconds: int | None = Field(default=None, ge=0)
 
+    def scope(self) -> tuple[str, str]:
+        """The model and the class that it is for, each or any."""
+        return canonical(self.gpu_model) if self.gpu_model else ANY, self.workload_class or ANY
+
 
 DEFAULTS: dict[str, int | float] = {
     "idle_least_seconds": 300,
@@ -96,8 +100,7 @@ ACTIVITY_RULES = Table(
 
 def rows(rules: tuple[ActivityRule, ...]) -> list[dict[str, Any]]:
     """The rules as rows of raw.activity_rules, each whole: what it leaves out comes from above."""
-    told = {(canonical(r.gpu_model) if r.gpu_model else ANY, r.workload_class or ANY): r
-            for r in rules}  # fmt: skip
+    told = {rule.scope(): rule for rule in rules}
     found = []
     for model, work in sorted({(ANY, ANY), *told}):
         row: dict[str, Any] = {"gpu_model_name": model, "workload_class": work}

@@ -164,6 +164,7 @@ class Config(Part):
         return [
             *_twice("clusters", [c.name for c in self.clusters]),
             *_twice("accelerators", [a.resource for a in self.accelerators]),
+            *_twice("activity_rules", [" and ".join(rule.scope()) for rule in self.activity_rules]),
             *team_faults(self.teams),
             *rule_faults(self.team_rules, {team.name for team in self.teams}, zone),
             *price_conflicts(self.prices, zone),

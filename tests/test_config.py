@@ -160,6 +160,14 @@ def test_a_rate_that_is_missing_or_twice_is_a_fault(written, old, new, fault):
         load(path)
 
 
+def test_two_activity_rules_for_the_same_gpus_and_work_are_a_fault(written):
+    rules = "clusters: [{name: c}]\nactivity_rules: [{gpu_model: h100-sxm, notice_seconds: 60}, %s]"
+    twice = written(rules % "{gpu_model: H100-SXM, notice_seconds: 90}")
+    with pytest.raises(ConfigError, match=re.escape("activity_rules[1]")):
+        load(twice)
+    assert load(written(rules % "{gpu_model: h100-sxm, workload_class: batch}"))
+
+
 def test_half_a_micro_unit_is_rounded_up():
     assert [micro(Decimal(text)) for text in ("0.0000005", "0.00000049", "1")] == [1, 0, 1_000_000]
 
