@@ -43,21 +43,42 @@ runs as (
     from changes
 ),
 
+-- How long it was seen to do so, silences apart.
+observed as (
+    select
+        cluster_name,
+        day_on,
+        node_uid,
+        gpu_uuid,
+        instance_number,
+        observed_number,
+        sum(date_diff('second', begin_at, end_at)) as observed_seconds,
+        max(idle_least_seconds) as least_idle_seconds,
+        max(stalled_least_seconds) as least_stalled_seconds
+    from runs
+    where observed_name in ('idle', 'stalled')
+    group by cluster_name, day_on, node_uid, gpu_uuid, instance_number, observed_number
+),
+
 lengths as (
     select
-        *,
-        min(begin_at) over run as run_begin_at,
-        sum(date_diff('second', begin_at, end_at)) over observed as observed_seconds,
-        max(idle_least_seconds) over observed as least_idle_seconds,
-        max(stalled_least_seconds) over observed as least_stalled_seconds
-    from runs
-    window run as (
-        partition by cluster_name, day_on, node_uid, gpu_uuid, instance_number, run_number
-    ), observed as (
-        partition by
-            cluster_name, day_on, node_uid, gpu_uuid, instance_number, observed_number,
-            observed_name is null
-    )
+        r.*,
+        o.observed_seconds,
+        o.least_idle_seconds,
+        o.least_stalled_seconds,
+        min(r.begin_at) over (
+            partition by
+                r.cluster_name, r.day_on, r.node_uid, r.gpu_uuid, r.instance_number, r.run_number
+        ) as run_begin_at
+    from runs as r
+    left join observed as o
+        on
+            r.cluster_name = o.cluster_name
+            and r.day_on = o.day_on
+            and r.node_uid = o.node_uid
+            and r.gpu_uuid = o.gpu_uuid
+            and r.instance_number = o.instance_number
+            and r.observed_number = o.observed_number
 ),
 
 named as (
