@@ -20,6 +20,7 @@ instances as (
         g.instance_number,
         g.node_name,
         g.sample_seconds,
+        n.node_name as recorded_name,
         n.begin_at as node_begin_at,
         n.end_at as node_end_at,
         case
@@ -222,7 +223,7 @@ stranger_hours as (
             where
                 h.cluster_name = s.cluster_name
                 and h.day_on = s.day_on
-                and (h.node_uid = g.node_uid or n.node_name = s.node_name)
+                and n.node_name = g.recorded_name
                 and p.namespace_name = s.pod_namespace_name
                 and p.pod_name = s.pod_name
                 and h.begin_at < s.end_at
