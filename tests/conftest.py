@@ -49,7 +49,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(autouse=True)
 def of_its_own(request, monkeypatch) -> Iterator[None]:
     """A long test has the machine's threads; none leaves signals as others do not expect them."""
-    if request.node.get_closest_marker("long") and REQUIRE_ALL:
+    if REQUIRE_ALL and any(map(request.node.get_closest_marker, ("long", "whole"))):
         monkeypatch.delenv("GPULEDGER_THREADS")
     before = {sign: signal.getsignal(sign) for sign in (signal.SIGINT, signal.SIGTERM)}
     yield

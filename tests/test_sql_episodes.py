@@ -223,6 +223,17 @@ def test_a_label_that_disagrees_costs_as_long_as_it_was_seen():
     ) == [(600, 0.166667), (600, 0.166667)]
 
 
+def test_a_gpu_of_a_node_that_no_record_knows_is_a_finding_too():
+    case = Case(END)
+    case.node("n")
+    case.read("g", 0, END, node="elsewhere", **WORK)
+    case.read("h", 0, END, node="elsewhere", pod="stranger", **EMPTY)
+    assert case.ask("select finding_name, node_uid from mart.gpu_findings order by all") == [
+        ("label_disagrees", "__unknown__"),
+        ("used_without_hold", "__unknown__"),
+    ]
+
+
 def test_work_on_an_instance_that_nobody_holds_costs_its_part_of_the_gpu():
     case = Case(END)
     case.node("n", gpus=1)

@@ -7,11 +7,11 @@ with
 kinds as (
     select
         *,
-        case kind_name when 'suspected' then 'stalled' else kind_name end as run_name,
         case
             when kind_name = 'suspected' then 'stalled'
             when kind_name in ('active', 'idle', 'stalled', 'broken') then kind_name
-        end as observed_name
+        end as observed_name,
+        coalesce(observed_name, kind_name) as run_name
     from core.gpu_stretches
 ),
 
@@ -85,10 +85,11 @@ named as (
     select
         *,
         case
-            when run_name = 'idle' and observed_seconds < least_idle_seconds then 'active'
-            when run_name = 'stalled' and observed_seconds < least_stalled_seconds then 'active'
-            when run_name in ('active', 'idle', 'stalled', 'broken') then run_name
-            else 'unobserved'
+            when observed_name = 'idle' and observed_seconds < least_idle_seconds then 'active'
+            when
+                observed_name = 'stalled' and observed_seconds < least_stalled_seconds
+                then 'active'
+            else coalesce(observed_name, 'unobserved')
         end as activity_name
     from lengths
 ),

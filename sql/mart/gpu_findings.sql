@@ -6,11 +6,14 @@ nodes as (
         day_on,
         node_uid,
         node_name,
-        installed_count
+        installed_count,
+        begin_at,
+        end_at
     from core.nodes
 ),
 
--- Which part of a GPU an instance is; where that is not known, it counts whole.
+-- Which part of a GPU an instance is; where that is not known, it counts whole. The node of a GPU may
+-- not be known either.
 instances as (
     select
         g.cluster_name,
@@ -28,7 +31,7 @@ instances as (
             else coalesce(p.share_micro_gpu / 1000000.0, 1.0)
         end as gpu_share_ratio
     from core.gpus as g
-    inner join core.nodes as n
+    left join nodes as n
         on g.cluster_name = n.cluster_name and g.day_on = n.day_on and g.node_uid = n.node_uid
     left join raw.mig_profiles as p
         on
@@ -205,8 +208,7 @@ stranger_hours as (
             and s.node_name = g.node_name
             and s.gpu_uuid = g.gpu_uuid
             and s.instance_number = g.instance_number
-            and s.begin_at < g.node_end_at
-            and s.end_at > g.node_begin_at
+            and coalesce(s.begin_at < g.node_end_at and s.end_at > g.node_begin_at, true)
     where
         s.pod_name <> ''
         and s.sample_count > 3
