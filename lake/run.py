@@ -101,7 +101,8 @@ class Run:
         """Stage what a SELECT over the staged tables gives, in place of what was staged; its rows.
 
         `params` may hold more names than the query has. StrayRowsError for rows of another cluster
-        or day; LakeError where the columns or their types are not the contract's.
+        or day; LakeError where the columns or their types are not the contract's, or where memory
+        is short.
         """
         [statement] = duckdb.extract_statements(query)
         given = {name: (params or {})[name] for name in statement.named_parameters}
@@ -116,7 +117,7 @@ class Run:
                 self._refuse(table, _number(con, outside))
             return _number(con, f"select count(*) from {table.name}")
 
-        with self.connect() as con:
+        with self.connect() as con, _within_means(table):
             return transaction(con, work)
 
     def load(self, *tables: Table, begin_on: date | None = None, end_on: date | None = None) -> int:
@@ -158,7 +159,7 @@ class Run:
 
     def audit(self, table: Table) -> list[Breach]:
         """The contract's rules that the staged table breaks."""
-        with self.connect() as con:
+        with self.connect() as con, _within_means(table):
             if not con.execute(f"select 1 from {table.name} limit 1").fetchall():
                 return []
             counts = {rule: _number(con, query) for rule, query in table.checks().items()}
@@ -289,6 +290,19 @@ def dirty_days(home: Home) -> pl.DataFrame:
         return DIRTY_DAYS.conform(con.sql(query).pl())
     finally:
         con.close()
+
+
+@contextmanager
+def _within_means(table: Table) -> Iterator[None]:
+    """LakeError that names the table where its query takes more memory than DuckDB may have."""
+    try:
+        yield
+    except duckdb.OutOfMemoryException as error:
+        [text, *_] = str(error).splitlines()
+        raise LakeError(
+            f"{table.name}: its query takes more memory than DuckDB may have ({text}); "
+            "raise GPULEDGER_MEMORY, or run fewer days at once"
+        ) from error
 
 
 def _number(con: duckdb.DuckDBPyConnection, query: str) -> int:

@@ -209,6 +209,23 @@ GPU_STATES = Table(
     ranges=SPAN,
 )
 
+MIDNIGHT = (
+    Column(
+        "active_before_seconds",
+        Kind.COUNT,
+        "Of the day before it active; null: nothing of the day before can go on in it.",
+        nullable=True,
+        minimum=0,
+    ),
+    Column(
+        "active_after_seconds",
+        Kind.COUNT,
+        "Of the day after it active; null: it cannot go on in the next day.",
+        nullable=True,
+        minimum=0,
+    ),
+)
+
 GPU_EPISODES = Table(
     name="core.gpu_episodes",
     doc="The day's piece of each episode in which a held device was idle, or stalled.",
@@ -221,7 +238,7 @@ GPU_EPISODES = Table(
         Column("part_number", Kind.COUNT, "Its part: the device.", minimum=1),
         BEGIN,
         END,
-        Column("is_from_before", Kind.FLAG, "It begins with the day: it may have begun before."),
+        *MIDNIGHT,
         Column("is_open", Kind.FLAG, "It goes on at the end of what is known of the day."),
         Column("active_seconds", Kind.COUNT, "Of it active: heartbeats.", minimum=0),
         Column("is_certain", Kind.FLAG, "Stalled: with PROF evidence; else suspected."),

@@ -4,7 +4,7 @@ Time and money of states are sums of the ledger; what a device did is in core.gp
 """
 
 from models.core_columns import CLASS, GPU_SECONDS, HOLDER, MODEL, NODE, SPAN, TEAM, WORKLOAD
-from models.core_gpus import INSTANCE, UUID
+from models.core_gpus import INSTANCE, MIDNIGHT, UUID
 from models.core_uses import USE, money
 from models.table import CLUSTER, DAY, Column, Kind, Table
 from models.xids import KINDS
@@ -124,7 +124,7 @@ GPU_EPISODES = Table(
         Column("part_number", Kind.COUNT, "Its part: the device.", minimum=1),
         Column("begin_at", Kind.INSTANT, "Since when, today."),
         Column("end_at", Kind.INSTANT, "Until when, today, or until when it is known."),
-        Column("is_from_before", Kind.FLAG, "It begins with the day: it may have begun before."),
+        *MIDNIGHT,
         Column("is_open", Kind.FLAG, "It goes on at the end of what is known of the day."),
         TEAM,
         Column("contacts_text", Kind.TEXT, "Whom to write to.", nullable=True),
@@ -165,10 +165,12 @@ GPU_EPISODES = Table(
         Column("unpriced_gpu_seconds", Kind.DECIMAL, "Of them without a price.", minimum=0),
         money("episode", "Cost of the GPU-seconds in the state."),
         Column("least_seconds", Kind.COUNT, "Shorter ones are no episode.", minimum=0),
+        Column("most_active_ratio", Kind.RATIO, "So much of it may be active.", minimum=0),
     ),
     ranges=SPAN,
 )
-"""Pieces shorter than an episode stay where they touch an end of the day: the view joins them."""
+"""Pieces shorter than an episode stay where they touch an end of the day, or all but a heartbeat
+to midnight is quiet: the view joins them."""
 
 GPU_FINDINGS = Table(
     name="mart.gpu_findings",
@@ -307,7 +309,8 @@ EPISODES = Table(
             if c.name
             not in (
                 *("cluster_name", "day_on", "episode_name", "hold_id", "part_number"),
-                *("begin_at", "end_at", "is_from_before", "is_open"),
+                *("begin_at", "end_at", "is_open", "most_active_ratio"),
+                *("active_before_seconds", "active_after_seconds"),
             )
         ),
         Column(

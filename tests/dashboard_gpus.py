@@ -305,7 +305,8 @@ def pieces(t: Told, prices: dict, until: datetime) -> list[dict]:
             rows.append({
                 "cluster_name": t.cluster, "day_on": begin.date(), "episode_name": t.kind,
                 "hold_id": f"{t.pod}/nvidia.com/gpu", "part_number": part, "begin_at": begin,
-                "end_at": stop, "is_from_before": begin != since,
+                "end_at": stop, "active_before_seconds": 0 if begin != since else None,
+                "active_after_seconds": 0 if stop == midnight else None, "most_active_ratio": 0.01,
                 "is_open": stop == midnight or t.until == 0, "team_name": t.team,
                 "contacts_text": t.contact, "user_name": "someone", "workload_key_uid": t.key,
                 "workload_kind_name": "PyTorchJob", "namespace_name": t.team,

@@ -176,6 +176,15 @@ def test_a_query_whose_columns_are_not_the_contracts_is_refused(home):
     assert run.fill(TEAM_DAYS, "-- fine\nfrom source;", {"unused": 1}) == 1
 
 
+def test_a_query_that_takes_too_much_memory_is_refused_by_its_tables_name(home, monkeypatch):
+    monkeypatch.setenv("GPULEDGER_MEMORY", "40MB")
+    run = Run(home, "r", window("a"))
+    greedy = "(select len(list(n)) from range(20_000_000) as t(n)) > 0"
+    with pytest.raises(LakeError, match=r"mart\.team_days: .* raise GPULEDGER_MEMORY"):
+        run.fill(TEAM_DAYS, f"select * from mart.team_days where {greedy}")
+    run.discard()
+
+
 def test_an_audit_names_the_rules_that_staged_rows_break(home):
     run = Run(home, "r1", window("a"))
     run.append(TEAM_DAYS, spent("a", 0, x=1, y=-2))

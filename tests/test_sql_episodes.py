@@ -66,9 +66,8 @@ def counts(case, begin, end, **rates):
 
 def test_a_job_that_was_busy_first_and_idle_since_is_an_episode_that_goes_on():
     case = case_of((0, 3600, WORK), (3600, END, QUIET))
-    assert episodes(case, "begin_at, end_at, is_open, is_from_before, last_active_at") == [
-        (3600, END, True, False, 3600)
-    ]
+    assert episodes(case, "begin_at, end_at, is_open, last_active_at") == [(3600, END, True, 3600)]
+    assert episodes(case, "active_before_seconds, active_after_seconds") == [(None, None)]
 
 
 def test_half_an_hour_is_an_episode_and_half_a_minute_less_is_none():
@@ -95,9 +94,25 @@ def test_a_restart_of_the_containers_ends_it():
 def test_short_pieces_stay_where_they_touch_an_end_of_the_day():
     before = dict.fromkeys(("bound_at", "running_since_at", "created_at"), -7200)
     case = case_of((0, 600, QUIET), (600, 13800, WORK), (13800, END, QUIET), pod=before)
-    assert episodes(case, "begin_at, end_at, is_from_before, is_open") == [
-        (0, 600, True, False),
-        (13800, END, False, True),
+    assert episodes(case, "begin_at, end_at, active_before_seconds, is_open") == [
+        (0, 600, 0, False),
+        (13800, END, None, True),
+    ]
+
+
+def test_short_pieces_stay_where_a_heartbeat_is_between_them_and_midnight():
+    """90 s of work at both ends of the day, and 20 minutes of quiet beside them."""
+    day = 86_400
+    before = dict.fromkeys(("bound_at", "running_since_at", "created_at"), -7200)
+    beat, quiet = 90, 1200
+    case = case_of(
+        (0, beat, WORK), (beat, beat + quiet, QUIET), (beat + quiet, day - beat - quiet, WORK),
+        (day - beat - quiet, day - beat, QUIET), (day - beat, day, WORK), pod=before, seconds=day,
+    )  # fmt: skip
+    columns = "begin_at, end_at, active_before_seconds, active_after_seconds, is_open"
+    assert episodes(case, columns) == [
+        (beat, beat + quiet, beat, None, False),
+        (day - beat - quiet, day - beat, None, beat, False),
     ]
 
 

@@ -9,7 +9,6 @@ episodes as (
         e.part_number,
         e.begin_at,
         e.end_at,
-        e.is_from_before,
         h.pod_uid,
         h.node_uid,
         h.attempt_id,
@@ -244,7 +243,7 @@ select
     r.sent_rate::double as network_sent_bytes_per_second,
     b.last_active_at,
     -- The first kernels of a start are not work.
-    e.is_begin and not e.is_from_before and coalesce(b.worked_seconds, 0) < 120 as is_unworked,
+    e.is_begin and coalesce(b.worked_seconds, 0) < 120 as is_unworked,
     x.xid_number,
     f.hold_id is not null as is_faulty,
     coalesce(p.peer_count, 0)::bigint as peer_count,

@@ -2,8 +2,8 @@
 --
 -- An idle episode joins the quiet stretches of a pod on a device while less than the rule's share of
 -- the whole is active, so that a heartbeat does not end it. It begins when the containers run and
--- nothing is done, loading or not. Pieces that touch an end of the day stay however short they are:
--- the rest may lie in the next one.
+-- nothing is done, loading or not. However short, a piece stays that touches an end of the day, or
+-- has but a heartbeat between it and midnight: the rest may lie in the other day.
 with recursive
 running as (
     select
@@ -49,7 +49,9 @@ regions as (
         pod_uid,
         region_number,
         min(begin_at) as begin_at,
-        max(end_at) as end_at
+        max(end_at) as end_at,
+        min(begin_at) = timezone($zone, day_on::timestamp) as is_from_midnight,
+        max(end_at) = timezone($zone, day_on + interval 1 day) as is_to_midnight
     from numbered
     group by cluster_name, day_on, pod_uid, region_number
 ),
@@ -66,6 +68,8 @@ pieces as (
         g.is_certain,
         greatest(g.begin_at, r.begin_at) as begin_at,
         least(g.end_at, r.end_at) as end_at,
+        r.is_from_midnight and not h.is_begin as is_from_midnight,
+        r.is_to_midnight and not h.is_end as is_to_midnight,
         a.idle_least_seconds,
         a.stalled_least_seconds,
         a.episode_least_seconds,
@@ -131,6 +135,8 @@ stretches as (
         region_number,
         any_value(activity_name) as activity_name,
         bool_and(is_certain) as is_certain,
+        any_value(is_from_midnight) as is_from_midnight,
+        any_value(is_to_midnight) as is_to_midnight,
         min(begin_at) as begin_at,
         max(end_at) as end_at,
         date_diff('second', min(begin_at), max(end_at)) as stretch_seconds,
@@ -151,7 +157,11 @@ worked as (
             over (
                 partition by cluster_name, day_on, hold_id, part_number, region_number
                 order by begin_at
-            ) as active_total
+            ) as active_total,
+        sum(case when activity_name in ('active', 'stalled') then stretch_seconds else 0 end)
+            over (
+                partition by cluster_name, day_on, hold_id, part_number, region_number
+            ) as region_active_total
     from stretches
 ),
 
@@ -166,7 +176,11 @@ quiet as (
                 order by begin_at
             ),
             -1
-        ) as active_before_seconds
+        ) as active_before_seconds,
+        lead(begin_at) over (
+            partition by cluster_name, day_on, hold_id, part_number, region_number
+            order by begin_at
+        ) is null as is_last
     from worked
     where is_quiet
 ),
@@ -214,31 +228,59 @@ idle as (
         min(j.begin_at) as begin_at,
         max(j.end_at) as end_at,
         max(j.active_seconds) as active_seconds,
+        max(q.active_total) filter (where q.active_before_seconds < 0 and q.is_from_midnight)
+            as active_before_seconds,
+        max(q.region_active_total - q.active_total) filter (where q.is_last and q.is_to_midnight)
+            as active_after_seconds,
         true as is_certain,
-        any_value(q.episode_least_seconds) as least_seconds
+        any_value(q.episode_least_seconds) as least_seconds,
+        any_value(q.episode_most_active_ratio) as most_active_ratio
     from joined as j
     inner join quiet as q
         on j.quiet_number = q.quiet_number
     group by q.cluster_name, q.day_on, q.hold_id, q.part_number, j.first_number
 ),
 
+-- A piece of the other day is a day long at most.
+near_midnight as (
+    select
+        * exclude (active_before_seconds, active_after_seconds),
+        case when active_before_seconds <= most_active_seconds then active_before_seconds end
+            as active_before_seconds,
+        case when active_after_seconds <= most_active_seconds then active_after_seconds end
+            as active_after_seconds
+    from (
+        select
+            *,
+            most_active_ratio * (date_diff('second', begin_at, end_at) + 2 * 86400)
+                as most_active_seconds
+        from idle
+    ) as i
+),
+
 found as (
     select *
-    from idle
+    from near_midnight
     union all by name
     select
         'stalled' as episode_name,
-        cluster_name,
-        day_on,
-        hold_id,
-        part_number,
-        begin_at,
-        end_at,
+        s.cluster_name,
+        s.day_on,
+        s.hold_id,
+        s.part_number,
+        s.begin_at,
+        s.end_at,
         0::bigint as active_seconds,
-        is_certain,
-        stalled_least_seconds as least_seconds
-    from stretches
-    where activity_name = 'stalled'
+        case when s.is_from_midnight and s.begin_at = w.begin_at then 0 end
+            as active_before_seconds,
+        case when s.is_to_midnight and s.end_at = w.end_at then 0 end as active_after_seconds,
+        s.is_certain,
+        s.stalled_least_seconds as least_seconds,
+        s.episode_most_active_ratio as most_active_ratio
+    from stretches as s
+    inner join core.windows as w
+        on s.cluster_name = w.cluster_name and s.day_on = w.day_on
+    where s.activity_name = 'stalled'
 )
 
 select
@@ -249,7 +291,8 @@ select
     f.part_number,
     f.begin_at,
     f.end_at,
-    f.begin_at = w.begin_at and not h.is_begin as is_from_before,
+    f.active_before_seconds::bigint as active_before_seconds,
+    f.active_after_seconds::bigint as active_after_seconds,
     f.end_at = w.end_at and not h.is_end as is_open,
     f.active_seconds,
     f.is_certain
@@ -260,5 +303,6 @@ inner join core.holds as h
     on f.cluster_name = h.cluster_name and f.day_on = h.day_on and f.hold_id = h.hold_id
 where
     date_diff('second', f.begin_at, f.end_at) >= f.least_seconds
-    or (f.begin_at = w.begin_at and not h.is_begin)
+    or f.active_before_seconds is not null
+    or f.active_after_seconds is not null
     or (f.end_at = w.end_at and not h.is_end)

@@ -20,6 +20,7 @@ episodes as (
         case e.episode_name
             when 'idle' then r.episode_least_seconds else r.stalled_least_seconds
         end as least_seconds,
+        r.episode_most_active_ratio as most_active_ratio,
         v.* exclude (
             cluster_name, day_on, episode_name, hold_id, part_number, begin_at
         ),
@@ -232,7 +233,8 @@ select
     j.part_number,
     j.begin_at,
     j.end_at,
-    j.is_from_before,
+    j.active_before_seconds,
+    j.active_after_seconds,
     j.is_open,
     j.team_name,
     t.contacts_text,
@@ -293,7 +295,8 @@ select
     coalesce(s.unpriced_gpu_seconds, 0)::decimal(18, 6) as unpriced_gpu_seconds,
     (case when s.gpu_seconds is null then 0 else s.episode_cost end)::decimal(18, 6)
         as episode_cost,
-    j.least_seconds
+    j.least_seconds,
+    j.most_active_ratio
 from judged as j
 inner join core.pods as o
     on j.cluster_name = o.cluster_name and j.day_on = o.day_on and j.pod_uid = o.pod_uid

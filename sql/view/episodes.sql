@@ -1,13 +1,16 @@
 -- episodes: Idle and stalled GPUs of holds, each episode whole over the days of a period.
 --
--- A piece that begins with its day goes on from one that is open at the end of the day before.
+-- A piece goes on from the last one of the day before where less than the rule's share of both, and
+-- of what is between them, is active: as within a day. Of the likely cause the newest day that knows
+-- one tells: when the GPU last worked is known of the day it worked on only.
 with
-pieces as (
+read as (
     select
         *,
-        is_from_before
-        and coalesce(lag(is_open) over earlier, false)
-        and coalesce(lag(end_at) over earlier = begin_at, false) as is_continued
+        lag(begin_at) over earlier as earlier_begin_at,
+        lag(day_on) over earlier as earlier_on,
+        lag(active_seconds) over earlier as earlier_active_seconds,
+        active_before_seconds + lag(active_after_seconds) over earlier as between_seconds
     from mart.gpu_episodes
     where
         day_on >= $begin_on
@@ -21,6 +24,22 @@ pieces as (
             partition by cluster_name, episode_name, hold_id, part_number
             order by begin_at
         )
+),
+
+pieces as (
+    select
+        *,
+        coalesce(
+            day_on = earlier_on + interval 1 day
+            and (
+                between_seconds = 0
+                or earlier_active_seconds + between_seconds + active_seconds
+                < most_active_ratio * date_diff('second', earlier_begin_at, end_at)
+            ),
+            false
+        ) as is_continued,
+        case when likely_cause_name <> 'unknown' then begin_at end as cause_known_at
+    from read
 ),
 
 numbered as (
@@ -59,7 +78,10 @@ episodes as (
         arg_max(instance_number, begin_at) as instance_number,
         any_value(gpu_model_name) as gpu_model_name,
         sum(idle_seconds)::bigint as idle_seconds,
-        sum(active_seconds)::bigint as active_seconds,
+        (
+            sum(active_seconds) + coalesce(sum(between_seconds) filter (where is_continued), 0)
+        )::bigint
+            as active_seconds,
         sum(unobserved_seconds)::bigint as unobserved_seconds,
         max(last_active_at) as last_active_at,
         bool_and(is_certain) as is_certain,
@@ -71,8 +93,17 @@ episodes as (
         sum(power_watts * idle_seconds)
         / nullif(sum(idle_seconds) filter (where power_watts is not null), 0) as power_watts,
         arg_max(rest_watts, begin_at) as rest_watts,
-        arg_max(likely_cause_name, begin_at) as likely_cause_name,
-        arg_max(evidence_text, begin_at) as evidence_text,
+        coalesce(arg_max(likely_cause_name, cause_known_at), 'unknown') as likely_cause_name,
+        concat_ws(
+            '; ',
+            arg_max(evidence_text, begin_at),
+            case
+                when max(cause_known_at) < max(begin_at)
+                    then
+                        'on ' || strftime(arg_max(day_on, cause_known_at), '%Y-%m-%d') || ': '
+                        || arg_max(evidence_text, cause_known_at)
+            end
+        ) as evidence_text,
         sum(gpu_seconds)::decimal(18, 6) as gpu_seconds,
         sum(unpriced_gpu_seconds)::decimal(18, 6) as unpriced_gpu_seconds,
         sum(episode_cost)::decimal(18, 6) as episode_cost,
