@@ -323,9 +323,4 @@ def _columns(
 
 
 def _fingerprint(con: duckdb.DuckDBPyConnection, table: Table | str) -> str:
-    """Tells whether the multiset of rows is still the same."""
-    name = table if isinstance(table, str) else table.name
-    [(text,)] = con.execute(
-        f"select count(*) || ' ' || coalesce(sum(hash(t)::hugeint), 0) from {name} as t"
-    ).fetchall()
-    return text
+    return publish.fingerprint(con, f"from {table if isinstance(table, str) else table.name}")

@@ -56,6 +56,8 @@ class Staging:
                 raise LakeError(f"what run {self.path.stem} had staged was discarded")
             if self._con is None:
                 self._con = opened_database(self.home, self.path)
+                # It is thrown away when it is closed, or read again from its log.
+                self._con.execute("pragma disable_checkpoint_on_shutdown")
                 for layer in ("raw", "core", "mart"):
                     self._con.execute(f"create schema if not exists {layer}")
                 self._con.execute(

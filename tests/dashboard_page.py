@@ -8,11 +8,15 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from streamlit.components.v2 import manifest_scanner
 from streamlit.testing.v1 import AppTest
 
 from tests.dashboard_data import published_home
 
 APP = Path(__file__).parents[1] / "dashboards" / "app.py"
+
+# Each AppTest would look through all installed packages for components anew.
+manifest_scanner.scan_component_manifests = cache(manifest_scanner.scan_component_manifests)
 
 
 def opened(monkeypatch, home: Path, page: str = "where", **query: str | list[str]) -> AppTest:
@@ -23,9 +27,9 @@ def opened(monkeypatch, home: Path, page: str = "where", **query: str | list[str
     app = AppTest.from_file(str(APP), default_timeout=60)
     for name, value in query.items():
         app.query_params[name] = value
-    app.run()
     if page != "where":
-        app.switch_page(f"views/{page}.py").run()
+        app.switch_page(f"views/{page}.py")
+    app.run()
     assert not app.exception, app.exception
     return app
 

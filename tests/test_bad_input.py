@@ -372,7 +372,14 @@ def sound(home, tmp_path_factory) -> dict[int, list[list[tuple]] | None]:
     return found
 
 
-@pytest.mark.parametrize("name", CASES)
+# In the plain suite each third one: what a module says of its own input is tested there, too.
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.whole] if number % 3 else [])
+        for number, name in enumerate(CASES)
+    ],
+)
 def test_bad_input_is_told_and_gives_no_wrong_number(name, home, sound, tmp_path):
     case, cluster = CASES[name], re.sub("[^a-z]+", "-", name.lower()).strip("-")
     path = written(tmp_path, case.base, cluster, case.damage)

@@ -75,6 +75,7 @@ def test_a_broken_law_leaves_nothing_published_and_the_cluster_stale(home, monke
         Door(home)
 
 
+@pytest.mark.whole
 def test_a_day_whose_day_before_the_lake_lacks_is_run_from_the_record_s_begin(home):
     with dg.DagsterInstance.ephemeral() as instance:
         assert run(instance, SECOND_DAY).success

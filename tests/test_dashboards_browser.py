@@ -129,7 +129,9 @@ def figures_of(page: Page) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("path", PAGES)
+@pytest.mark.parametrize(
+    "path", [pytest.param(path, marks=[pytest.mark.whole] if path else []) for path in PAGES]
+)
 def test_a_page_opens_without_error_scrolling_a_foreign_server_or_a_hostile_name(page, site, path):
     ran: list[str] = []
     page.on("dialog", lambda dialog: (ran.append(dialog.message), dialog.dismiss()))
@@ -157,6 +159,7 @@ def is_foreign(url: str, site: str) -> bool:
     return not url.startswith((site, site.replace("http", "ws", 1), "data:", "blob:"))
 
 
+@pytest.mark.whole
 def test_the_figures_on_the_screen_are_the_marts_sums(page, site):
     visit(page, f"{site}/who?team=vision&period=7+days")
     with Door(Home(published_home())) as door:
@@ -185,6 +188,7 @@ def test_an_address_opens_on_one_workload_and_a_click_leads_back_to_all(page, si
     assert "period=7" in page.url
 
 
+@pytest.mark.whole
 def test_a_message_to_an_owner_can_be_copied_with_its_address(page, site):
     visit(page, f"{site}/idle?workload=alpha%2Fvision%2Fsweep-17")
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
@@ -195,6 +199,7 @@ def test_a_message_to_an_owner_can_be_copied_with_its_address(page, site):
     assert f"{site}/idle?workload=alpha%2Fvision%2Fsweep-17" in copied
 
 
+@pytest.mark.whole
 def test_a_node_of_the_map_opens_into_its_gpus(page, site):
     visit(page, f"{site}/used?cluster=alpha&period=7+days&node=h100-01")
     maps = page.locator(".js-plotly-plot .heatmaplayer")

@@ -5,20 +5,18 @@ Each way to write a cell or a label is in the tests of its module; here a whole 
 
 import csv
 import io
-import sys
 from pathlib import Path
 
 import polars as pl
 import pytest
-from streamlit.testing.v1 import AppTest
 
 from dashboards import tables
 from lake.home import Home
 from lake.read import Door
 from pipelines import cli_read
 from tests.bad_input import TRACE, added, call, written
+from tests.dashboard_page import opened
 
-APP = Path(__file__).parents[1] / "dashboards" / "app.py"
 HOSTILE = "=cmd|' /C calc'!A0"
 MARKUP = "<img src=x onerror=alert(1)>"
 
@@ -56,11 +54,7 @@ def test_no_text_begins_a_row_of_its_own_in_a_csv(capsys):
 
 
 def test_a_name_that_is_markup_is_shown_as_it_is_written(hostile, monkeypatch):
-    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
-    monkeypatch.setenv("GPULEDGER_HOME", str(hostile))
-    app = AppTest.from_file(str(APP), default_timeout=60).run()
-    app.switch_page("views/who.py").run()
-    assert not app.exception
+    app = opened(monkeypatch, hostile, "who")
     shown = [table.value for table in app.dataframe]
     assert any(MARKUP in str(frame.to_dict()) for frame in shown)
     rendered = [e.value for kind in (app.markdown, app.caption, app.title) for e in kind]

@@ -187,7 +187,7 @@ def test_a_dead_runs_files_are_swept_and_a_living_ones_are_not(home):
 def test_readers_see_whole_publications_while_one_writes_and_one_maintains(home, full_size):
     for number in range(3):
         publish_version(home, f"first{number}", 0, number)
-    shared = (home.path, 60 if full_size else 5, SPAWN.Barrier(5))
+    shared = (home.path, 60 if full_size else 2, SPAWN.Barrier(5))
     writing, wrote = started(write_for, *shared)
     reading = [started(read_for, *shared) for _ in range(3)]
     maintaining = SPAWN.Process(target=maintain_for, args=shared)
@@ -207,7 +207,7 @@ def test_readers_see_whole_publications_while_one_writes_and_one_maintains(home,
 def test_after_a_kill_at_any_instant_the_next_run_gives_the_same_tables(home, tmp_path, full_size):
     chance = random.Random(20261130)
     publish_version(home, "first", 0)
-    for turn in range(30 if full_size else 3):
+    for turn in range(30 if full_size else 2):
         process, told = started(write_and_maintain_for_ever, home.path, turn * 1000)
         assert told.recv() == "ready"
         time.sleep(chance.uniform(0, 1.5))

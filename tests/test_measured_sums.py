@@ -22,15 +22,14 @@ from collectors.prometheus_selectors import Group, Matcher
 from lake.home import Home
 from lake.read import Door
 from simulator.fleet import BEGIN
-from tests.conftest import REQUIRE_ALL
 from tests.measured_fleet import ALONE, BESIDE, Fleet, content, differing, run
 from tests.prometheus_server import Proxy, Spoil, breaks_off, resets, says, truncates
 
 CLUSTER = "beta"
-HOWS = (ALONE, BESIDE) if REQUIRE_ALL else (ALONE,)
+HOWS = (ALONE, BESIDE)
 SETTLE = timedelta(minutes=1)
 """Younger samples are left for the next run."""
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.whole
 
 
 @pytest.fixture(scope="module")
@@ -41,9 +40,9 @@ def fleet(tmp_path_factory, prometheus) -> Iterator[Fleet]:
 
 
 @pytest.fixture(scope="module")
-def now(full_size) -> datetime:
-    """When the last run takes place: after the day, or early in it."""
-    return BEGIN + timedelta(hours=24 if full_size else 3, minutes=7)
+def now() -> datetime:
+    """When the last run takes place: after the day."""
+    return BEGIN + timedelta(hours=24, minutes=7)
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +129,6 @@ def test_each_stored_sample_is_kept_once_and_counted_as_one_thing(fleet, quiet, 
             assert mine["kept_sample_count"].sum() == stored > 1000, family
 
 
-@pytest.mark.whole
 @pytest.mark.parametrize("how", HOWS)
 def test_a_run_at_once_afterwards_asks_for_no_sample_and_changes_no_table(
     fleet, behind, now, tmp_path, how
@@ -144,7 +142,6 @@ def test_a_run_at_once_afterwards_asks_for_no_sample_and_changes_no_table(
     assert differing(before, content(home)) == []
 
 
-@pytest.mark.whole
 @pytest.mark.parametrize("how", HOWS)
 def test_runs_hour_by_hour_give_the_tables_of_one_run_and_read_each_sample_about_once(
     fleet, quiet, now, tmp_path, monkeypatch, how
@@ -167,7 +164,6 @@ def test_runs_hour_by_hour_give_the_tables_of_one_run_and_read_each_sample_about
     assert sum(read) <= 1.1 * int(coverage(home)["kept_sample_count"].sum())
 
 
-@pytest.mark.whole
 def test_no_sample_is_lost_where_answers_are_spoilt_and_the_server_is_killed_meanwhile(
     fleet, quiet, behind, now, tmp_path
 ):
@@ -237,7 +233,6 @@ def test_an_hour_that_cannot_be_had_is_missing_and_comes_with_the_next_run(
     assert differing(mended, place(content(home), behind.url, server.url)) == []
 
 
-@pytest.mark.whole
 def test_where_nobody_answers_the_rows_stay_and_the_next_run_goes_on(
     fleet, quiet, now, tmp_path, hasty
 ):

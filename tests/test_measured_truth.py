@@ -13,15 +13,10 @@ import duckdb
 import pytest
 
 from lake.home import Home
-from tests.conftest import REQUIRE_ALL
 from tests.measured_fleet import ALONE, BESIDE, Fleet, beside, run
 
-CASES = (
-    [(seed, cluster) for seed in (1, 7, 11) for cluster in ("alpha", "beta")]
-    if REQUIRE_ALL
-    else [(1, "beta")]
-)
-pytestmark = pytest.mark.long
+CASES = [(seed, cluster) for seed in (1, 7, 11) for cluster in ("alpha", "beta")]
+pytestmark = pytest.mark.whole
 
 # What no reading tells is unobserved, whatever the GPU did; only then the reading decides.
 STATES = """
@@ -220,7 +215,7 @@ def case(request, fleets) -> tuple[Fleet, str]:
     return fleets[seed], cluster
 
 
-@pytest.fixture(scope="module", params=[BESIDE, ALONE] if REQUIRE_ALL else [BESIDE])
+@pytest.fixture(scope="module", params=[BESIDE, ALONE])
 def con(request, case, tmp_path_factory) -> duckdb.DuckDBPyConnection:
     """The published tables and the truth."""
     fleet, cluster = case

@@ -20,14 +20,11 @@ from collectors.source import Settings
 from collectors.tallies import Counts, kept
 from models.raw_metrics import GPU_SAMPLES, GPU_SERIES
 from simulator.fleet import BEGIN
-from tests.conftest import REQUIRE_ALL
 from tests.measured import CLUSTERS, rows
 
 START = int(BEGIN.timestamp())
-FEW = (0, 1, 8, 20)
-"""Hours in which labels are missing, and two exporters answer."""
 STARTS = ("DCGM_FI", "dcgm_fi", "container_")
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.whole
 
 
 class Read:
@@ -89,19 +86,17 @@ def fleet(tmp_path_factory):
     shutil.rmtree(out / "prometheus")  # it is large
 
 
-@pytest.fixture(scope="module", params=CLUSTERS if REQUIRE_ALL else CLUSTERS[1:])
-def read(request, fleet, tmp_path_factory, full_size) -> Read:
-    hours = range(24) if full_size else FEW
-    return Read(fleet, request.param, hours, tmp_path_factory.mktemp(request.param))
+@pytest.fixture(scope="module", params=CLUSTERS)
+def read(request, fleet, tmp_path_factory) -> Read:
+    return Read(fleet, request.param, range(24), tmp_path_factory.mktemp(request.param))
 
 
-def test_every_sample_is_kept_and_counted_once(read, fleet, full_size):
+def test_every_sample_is_kept_and_counted_once(read, fleet):
     used = read.lines.filter(pl.col("metric").is_in(METRICS))
     assert read.counts.kept == read.kept == used.height > 100_000
     assert read.counts.unused == 0
-    if full_size:
-        told = {r["metric"]: int(r["samples"]) for r in rows(fleet, "samples", read.cluster)}
-        assert sum(n for name, n in told.items() if name in NUMBERS) == used.height
+    told = {r["metric"]: int(r["samples"]) for r in rows(fleet, "samples", read.cluster)}
+    assert sum(n for name, n in told.items() if name in NUMBERS) == used.height
 
 
 def test_what_is_refused_is_what_the_simulator_spoilt(read, fleet):

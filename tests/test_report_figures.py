@@ -3,13 +3,10 @@
 How it is laid out and sent is tested in test_report_mail.py and test_report_send.py.
 """
 
-import sys
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
-from pathlib import Path
 
 import pytest
-from streamlit.testing.v1 import AppTest
 
 from lake.errors import LakeError
 from lake.home import Home
@@ -22,8 +19,6 @@ from pipelines.report_html import html
 from pipelines.report_text import text
 from tests import dashboard_page
 from tests.report_data import DAYS, WEEK, ZONE, episode, known, publish, use, usual
-
-APP = Path(__file__).parents[1] / "dashboards" / "app.py"
 
 
 @pytest.fixture(scope="module")
@@ -96,13 +91,8 @@ def test_the_week_before_stands_beside_with_the_difference(home):
 
 def page(monkeypatch, home: Home, **query: str) -> dict[str, str]:
     """The headlines of the page about the same week: the seven days that are published last."""
-    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])  # AppTest replaces it
-    monkeypatch.setenv("GPULEDGER_HOME", str(home.path))
-    app = AppTest.from_file(str(APP), default_timeout=60)
-    app.query_params.update({"period": "7 days", **query})
-    app.run()
-    assert not app.exception, app.exception
-    return {metric.label: metric.value for metric in app.metric}
+    app = dashboard_page.opened(monkeypatch, home.path, period="7 days", **query)
+    return dashboard_page.shown(app)
 
 
 def test_a_team_s_figures_are_those_of_its_page(home, monkeypatch):
