@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests import control_plane_build
+
 REQUIRE_ALL = os.environ.get("GPULEDGER_REQUIRE") == "all"
 
 # A test must never read or write the lake of whoever runs it.
@@ -101,3 +103,15 @@ def prometheus(require) -> tuple[str, str]:
     remedy = "install Debian's package prometheus"
     server = require("prometheus", shutil.which("prometheus"), remedy)
     return server, require("promtool", shutil.which("promtool"), remedy)
+
+
+@pytest.fixture(scope="session")
+def binaries(require) -> dict[str, Path]:
+    """The control plane's processes, by their names; a plain run never builds them."""
+    try:
+        there = control_plane_build.build() if REQUIRE_ALL else control_plane_build.found()
+    except control_plane_build.NotBuilt as problem:
+        pytest.fail(str(problem))
+    require("the control plane", "built" if there else None, control_plane_build.REMEDY)
+    require("openssl", shutil.which("openssl"), "install Debian's package openssl")
+    return there or {}
