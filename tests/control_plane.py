@@ -85,12 +85,16 @@ class ControlPlane:
             self._guard.stdin.close()
             self._guard.wait()
 
-    def start(self, name: str) -> None:
-        """Runs one process until it is ready; one that was killed takes up its ports and data."""
+    def start(self, name: str, *flags: str) -> None:
+        """Runs one process until it is ready; one that was killed takes up its ports and data.
+
+        A running API server's memory outlives a compaction of etcd; with `--watch-cache=false` it
+        has none, and tells what etcd tells. One that starts again remembers nothing from before.
+        """
         assert self._guard
         with (self.folder / f"{name}.log").open("ab") as log:
             self.processes[name] = subprocess.Popen(
-                [str(self.binaries[name]), *self._flags(name), *self.flags.get(name, ())],
+                [str(self.binaries[name]), *self._flags(name), *self.flags.get(name, ()), *flags],
                 cwd=self.folder,
                 stdin=subprocess.DEVNULL,
                 stdout=log,

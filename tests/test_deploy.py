@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from models.config import Config
 from tests.control_plane import ControlPlane
 from tests.control_plane_api import Api, Refused
 from tests.prometheus_server import until
@@ -52,6 +53,12 @@ def test_the_role_names_each_kind_and_only_reads():
         named = {*rule["apiGroups"], *rule["resources"]}
         assert not named & {"*", "secrets", "configmaps"}
         assert rule.keys() == {"apiGroups", "resources", "verbs"}
+
+
+def test_the_configuration_is_one_that_gpuledger_reads():
+    (told,) = (each for each in objects("watch.yaml") if each["kind"] == "ConfigMap")
+    config = Config.model_validate(yaml.safe_load(told["data"]["gpuledger.yaml"]))
+    assert [cluster.name for cluster in config.clusters] == ["my-cluster"]
 
 
 def test_each_kind_of_the_role_that_kubernetes_serves_is_spelt_as_it_serves_it(api):
