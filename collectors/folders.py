@@ -17,7 +17,7 @@ _ANSWER = re.compile(
 )
 _OBJECT = re.compile(
     rb'\s*\{\s*("(apiVersion|kind|items|metadata|observed_at|object)"\s*:'
-    rb'|"type"\s*:\s*"(LISTED|ADDED|MODIFIED|DELETED|BOOKMARK|ERROR)")'
+    rb'|"type"\s*:\s*"(GAP|LISTED|ADDED|MODIFIED|DELETED|BOOKMARK|ERROR)")'
 )
 _SAMPLE = re.compile(rb"# (TYPE|HELP|EOF)|[A-Za-z_:][\w:]*(\{.*\})?\s+[-+.\dNI]", re.MULTILINE)
 

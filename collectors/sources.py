@@ -12,7 +12,8 @@ from collectors import recording, table
 from collectors.coverage import as_instants
 from collectors.prometheus_recorded import Recorded
 from collectors.source import Batch, Settings
-from models.config import KubernetesSource, TableSource
+from models.config import TableSource
+from models.kubernetes import KubernetesSource
 from models.parts import instant
 from models.prometheus import PrometheusSource
 from models.window import Window

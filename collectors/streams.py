@@ -20,7 +20,9 @@ from collectors.quantities import micros
 from collectors.source import Unusable
 
 KINDS = ("Namespace", "Node", "PodGroup", "Pod")
-TYPES = frozenset(("LISTED", "ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"))
+TYPES = frozenset(("GAP", "LISTED", "ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"))
+LISTING = ("GAP", "LISTED")
+"""A GAP begins a list that may be empty."""
 HEAD = re.compile(
     rb'\{"observed_at": ?"([^"]{19,40})", ?"type": ?"([A-Z]+)", ?"object": ?\{'
     rb'(?:"apiVersion": ?"([^"]+)", ?)?(?:"kind": ?"(\w+)")?(?:, ?"apiVersion": ?"([^"]+)")?'
@@ -174,17 +176,18 @@ def _survey(path: Path, changed: int, size: int) -> Surveyed:
             before = None
         else:
             before = known.last
-        if line.change != "LISTED":
+        if line.change not in LISTING:
             known.is_watched = True
         elif (
-            known.is_listing
+            line.change == "LISTED"
+            and known.is_listing
             and before is not None
             and line.observed - before < PAGE_SECONDS * 1_000_000
         ):
             known.runs[-1] = known.runs[-1]._replace(last=line.number)
         else:
             known.runs.append(Run(line.number, line.number, line.observed, before))
-        known.is_listing = line.change == "LISTED"
+        known.is_listing = line.change in LISTING
         known.first = min(known.first, line.observed)
         known.last = max(known.last, line.observed)
     return found

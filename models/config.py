@@ -16,6 +16,7 @@ from pydantic import Field, ValidationError, field_validator
 
 from models.activity import ActivityRule
 from models.config_errors import ConfigError, described, nearest
+from models.kubernetes import KubernetesSource
 from models.mail import MailServer, ReportPlan, report_faults
 from models.parts import Beside, Currency, Moment, Part, instant
 from models.pricing import Price, Rate, currency_faults, price_conflicts
@@ -39,15 +40,6 @@ class Lake(Part):
         if zone not in known:
             raise ValueError(f"is no IANA time zone{nearest(zone, known)}")
         return zone
-
-
-class KubernetesSource(Part):
-    """Recorded answers of a Kubernetes API: lists and watch streams in a folder."""
-
-    kind: Literal["kubernetes"]
-    path: Beside
-    observed_at: Moment | None = None
-    """When the lists were read; else the newest time in them."""
 
 
 class TableSource(Part):

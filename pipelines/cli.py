@@ -118,6 +118,19 @@ def up(
 
 
 @app.command()
+def watch(
+    config: ConfigPath = None,
+    cluster: Annotated[
+        list[str] | None, typer.Option(help="Only this cluster; may be given more than once.")
+    ] = None,
+) -> None:
+    """Record the clusters' objects and events into their spools, until told to end."""
+    from pipelines.watch import watch as work
+
+    work(config, cluster or [])
+
+
+@app.command()
 def query(
     sql: Annotated[str, typer.Argument(help='One SELECT, such as "from mart.team_days".')],
     format: Annotated[Format, typer.Option(help="How to write the answer.")] = Format.table,

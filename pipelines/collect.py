@@ -71,7 +71,10 @@ def reachable(sources: Sequence[Any]) -> tuple[list[Any], list[str]]:
     """The sources that are there, and what is wrong with the others; a server is asked later."""
     there = [source for source in sources if source.path is None or source.path.exists()]
     missing = [source.path for source in sources if source not in there]
-    return there, [f"{path} is missing: mend the source's path" for path in missing]
+    return there, [
+        f"{path} is missing: mend the source's path, or start `gpuledger watch` if it is a spool"
+        for path in missing
+    ]
 
 
 def widened(

@@ -32,7 +32,15 @@ settings.load_profile("house")
 
 
 LONGEST = (
-    *("measured_sums", "dashboards_browser", "measured_truth", "bad_input", "house", "process"),
+    *(
+        "watch",
+        "measured_sums",
+        "dashboards_browser",
+        "measured_truth",
+        "bad_input",
+        "house",
+        "process",
+    ),
     *("dagster", "lake_processes", "properties", "truth", "benchmarks", "cli", "large_input"),
     *("prometheus_server", "report_send", "report_figures", "dashboards", "carry"),
 )

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from collectors.kube_kinds import WANTED
 from models.config import Config
 from tests.control_plane import ControlPlane
 from tests.control_plane_api import Api, Refused
@@ -18,7 +19,7 @@ from tests.prometheus_server import until
 FOLDER = Path(__file__).parents[1] / "deploy" / "kubernetes"
 ACCOUNT = "system:serviceaccount:gpuledger:gpuledger-watch"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/{}/leases"
-SERVED = ("", "apps", "batch", "events.k8s.io", "scheduling.k8s.io", "autoscaling")
+SERVED = ("", "apps", "batch", "scheduling.k8s.io", "autoscaling")
 READ = ["get", "list", "watch"]
 
 
@@ -58,7 +59,16 @@ def test_the_role_names_each_kind_and_only_reads():
 def test_the_configuration_is_one_that_gpuledger_reads():
     (told,) = (each for each in objects("watch.yaml") if each["kind"] == "ConfigMap")
     config = Config.model_validate(yaml.safe_load(told["data"]["gpuledger.yaml"]))
-    assert [cluster.name for cluster in config.clusters] == ["my-cluster"]
+    [source] = config.cluster("my-cluster").sources
+    assert source.kind == "kubernetes" and source.watch
+    assert source.watch.in_cluster
+
+
+def test_the_role_grants_what_the_recorder_looks_for_and_nothing_else():
+    granted = {
+        (group, name) for r in rules() for group in r["apiGroups"] for name in r["resources"]
+    }
+    assert granted == {(group, name) for group, names in WANTED.items() for name in names}
 
 
 def test_each_kind_of_the_role_that_kubernetes_serves_is_spelt_as_it_serves_it(api):

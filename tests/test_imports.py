@@ -18,8 +18,8 @@ ROOT = Path(__file__).parents[1]
 MAY_IMPORT = {
     "models": {"polars", "pydantic", "yaml"},
     "collectors": {
-        *("models", "orjson", "polars", "pyarrow", "yaml"),
-        *("prometheus_api_client", "requests", "urllib3"),
+        *("models", "filelock", "orjson", "polars", "pyarrow", "yaml"),
+        *("kubernetes", "prometheus_api_client", "requests", "urllib3"),
     },
     "lake": {"models", "sql", "duckdb", "duckdb_extension*", "filelock", "polars", "pyarrow"},
     "sql": {"duckdb"},

@@ -7,7 +7,8 @@ import pytest
 
 from lake.home import Home
 from lake.read import Door
-from models.config import KubernetesSource, TableSource, load
+from models.config import TableSource, load
+from models.kubernetes import KubernetesSource
 from pipelines.process import process
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "openb"

@@ -1,0 +1,191 @@
+"""Which recorded files a folder holds, and all that they tell of a kind in the order observed.
+
+A folder is what somebody collected, or a recorder's spool. What becomes of the lines belongs to
+`recording`, how one file is read to `streams`.
+"""
+
+import heapq
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import orjson
+
+from collectors.coverage import ROOM, Days, Record, Span, gaps_of, micros_of, place_in_day, union
+from collectors.folders import is_metrics
+from collectors.kubernetes import PARSERS
+from collectors.source import Settings, Unusable, Version
+from collectors.spool import SEALED, STATE
+from collectors.streams import KINDS, Line, Listed, Refused, Survey, lines, listed, survey
+
+EARLIEST = 0
+
+
+@dataclass
+class Folder:
+    """What a folder holds, as far as its files' frames tell."""
+
+    path: Path
+    is_spool: bool = False
+    """Whether a recorder writes it: segments in order, of more kinds than are read."""
+    streams: dict[str, dict[str, Survey]] = field(default_factory=dict)
+    """Kind -> file -> survey; lists are there as if they were streams."""
+    lists: dict[str, Listed] = field(default_factory=dict)
+    others: list[tuple[str, int | None, str, str, int]] = field(default_factory=list)
+    """File, when, reason, example and number of what is set aside."""
+    listed_at: int | None = None
+    record: Record | None = None
+
+
+class Event(NamedTuple):
+    """A line or an item of a list, in the order in which it was observed."""
+
+    observed: int
+    file: str
+    number: int
+    change: str
+    raw: bytes | dict[str, Any]
+
+
+def opened(path: Path, settings: Settings) -> Folder:
+    """Survey a folder; FileNotFoundError where it is none."""
+    if not path.is_dir():
+        raise FileNotFoundError(f"{path} is no folder of recorded answers")
+    folder = Folder(path, is_spool=(path / STATE).exists())
+    newest: list[int] = []
+    for file in sorted(path.rglob("*")):
+        name = file.relative_to(path).as_posix()
+        if folder.is_spool and not name.endswith(SEALED):
+            continue  # what the recorder keeps for itself
+        if path in settings.metrics_folders and is_metrics(file):
+            continue  # `prometheus_recorded` reads it
+        if file.name.endswith((".jsonl", ".jsonl.gz")):
+            found = survey(file)
+            for kind, part in found.kinds.items():
+                folder.streams.setdefault(kind, {})[name] = part
+            # A recorder keeps more than is read so far.
+            for kind, (times, first) in () if folder.is_spool else found.others.items():
+                folder.others.append((name, first, "unknown_kind", kind, times))
+            if not found.good:
+                folder.others.append((name, None, found.fault, name, 1))
+        elif file.suffix == ".json":
+            try:
+                folder.lists[name] = listed(file)
+            except Unusable as error:
+                folder.others.append((name, None, error.reason, error.example, 1))
+                continue
+            newest += [at for at in (folder.lists[name].newest,) if at is not None]
+    folder.listed_at = micros_of(settings.observed_at) if settings.observed_at else None
+    watched = _watched(folder)
+    if folder.lists and folder.listed_at is None and newest:
+        folder.listed_at = max(newest)
+        if watched:  # a guess must not lead out of what is known
+            folder.listed_at = min(max(folder.listed_at, watched[0]), watched[1] - 1)
+    _add_lists(folder)
+    folder.record = _record(folder, settings, watched)
+    return folder
+
+
+def _watched(folder: Folder) -> Span | None:
+    """From the earliest to the latest line of Pods and Nodes, if they were watched at all."""
+    parts = [s for kind in ("Pod", "Node") for s in folder.streams.get(kind, {}).values()]
+    if not any(part.is_watched for part in parts):
+        return None
+    return min(part.first for part in parts), max(part.last for part in parts)
+
+
+def _add_lists(folder: Folder) -> None:
+    for name, found in folder.lists.items():
+        counts: dict[str, int] = {}
+        for _, kind, _ in found.items:
+            counts[kind] = counts.get(kind, 0) + 1
+        for kind, number in counts.items():
+            if kind not in KINDS:
+                folder.others.append((name, folder.listed_at, "unknown_kind", kind, number))
+            elif folder.listed_at is not None:
+                at = folder.listed_at
+                folder.streams.setdefault(kind, {})[name] = Survey(at, at)
+
+
+def _record(folder: Folder, settings: Settings, watched: Span | None) -> Record | None:
+    main = {kind: folder.streams[kind] for kind in ("Pod", "Node") if kind in folder.streams}
+    if not main:
+        return None
+    firsts = [min(part.first for part in parts.values()) for parts in main.values()]
+    names = sorted({name for parts in main.values() for name in parts})
+    place = f"{names[0]} to {names[-1]}" if folder.is_spool else ", ".join(names)
+    if watched:
+        before = max(firsts) if "Pod" in main else watched[1]
+        gaps = union((g.begin, g.end) for parts in main.values() for g in gaps_of(parts))
+        first = min((part.first for part in main.get("Node", {}).values()), default=None)
+        return Record(watched, False, before, gaps, place, first)
+    last = max(part.last for parts in main.values() for part in parts.values())
+    begin = _earliest_bind(folder, settings, last)
+    return Record((begin, last), True, 0, [], place, begin if "Node" in main else None)
+
+
+def _earliest_bind(folder: Folder, settings: Settings, last: int) -> int:
+    """The earliest bind of a listed pod that still holds a GPU."""
+    found, days = last, Days(settings.zone)
+    for event in events(folder, "Pod"):
+        if isinstance(event, Refused):
+            continue
+        try:
+            row = PARSERS["Pod"][1](version_of(event, 0, days), settings)
+        except Unusable:
+            continue
+        is_held = row["requests"] and row["node_name"] and row["finished_at"] is None
+        if is_held and row["bound_at"] is not None:
+            found = min(found, row["bound_at"])
+    return found
+
+
+def events(folder: Folder, kind: str) -> Iterator[Event | Refused]:
+    """All of a kind, in the order observed; the lines of a file stay in theirs."""
+    files = [_of_file(folder, name, kind) for name in sorted(folder.streams.get(kind, {}))]
+    if len(files) == 1:
+        return files[0]
+    if folder.is_spool:  # a segment begins where the one before it ends
+        return chain.from_iterable(files)
+    return heapq.merge(
+        *files, key=lambda e: (e.after or EARLIEST) if isinstance(e, Refused) else e.observed
+    )
+
+
+def _of_file(folder: Folder, name: str, kind: str) -> Iterator[Event | Refused]:
+    if found := folder.lists.get(name):
+        for place, item_kind, item in found.items:
+            if item_kind == kind:
+                yield Event(folder.listed_at or 0, name, place, "LISTED", item)
+        return
+    for line in lines(folder.path / name):
+        if isinstance(line, Line):
+            if line.kind == kind:
+                yield Event(line.observed, name, line.number, line.change, line.raw)
+        elif kind == _first_kind(folder, name):  # once, however many kinds a file holds
+            yield line._replace(example=f"{name}:{line.number} {line.example}")
+
+
+def _first_kind(folder: Folder, name: str) -> str:
+    return next(kind for kind in KINDS if name in folder.streams.get(kind, {}))
+
+
+def sequence(observed: int, number: int, days: Days) -> int:
+    """The place of the number-th line in the day of an instant."""
+    days.of(observed)
+    return place_in_day(observed, days.begin, number)
+
+
+def version_of(event: Event, number: int, days: Days) -> Version:
+    """An event as the number-th version; Unusable where it is no JSON."""
+    item = event.raw
+    if isinstance(item, bytes):
+        try:
+            item = orjson.loads(item)["object"]
+        except (orjson.JSONDecodeError, KeyError, TypeError):
+            raise Unusable("bad_json", item[:120].decode("utf-8", "replace")) from None
+    place = f"{event.file}:{event.number}"
+    place_there = sequence(event.observed, number % (ROOM // 2), days)
+    return Version(place_there, event.observed, days.of(event.observed), event.change, place, item)
