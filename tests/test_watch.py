@@ -177,7 +177,8 @@ def test_every_version_that_etcd_kept_is_recorded_once_whatever_breaks(plane, tm
     ]
     log = (tmp_path / "watch.log").read_text()
     assert outside == [], (gaps, log[-3000:])
-    assert len(gaps) == 1
+    # A server that starts anew knows no change before its start: each of its two deaths may tell.
+    assert len(gaps) in (1, 2)
     assert "is gone at the server" in log
     _same_in_the_lake(tmp_path, {each["object"]["metadata"]["uid"] for each in told}, gaps)
 
