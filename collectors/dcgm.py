@@ -20,6 +20,7 @@ from collectors.dcgm_names import (
 )
 from collectors.dcgm_rows import labels, samples
 from collectors.prometheus import Fetched
+from collectors.prometheus_selectors import quoted
 from collectors.rejections import Rejections
 from collectors.source import Settings
 from collectors.tallies import Counts, Parsed, day_before, day_on, instant, kept, note, query
@@ -32,6 +33,7 @@ def parse(fetched: Fetched, settings: Settings) -> Parsed:
     note(fetched, "dcgm", rejections)
     hour = Hour(fetched, *numbered(fetched), rejections)
     _refuse_series(hour)
+    _note_aside(hour)
     for quantity in QUANTITIES:
         _read(hour, quantity)
     _join_nvlink(hour)
@@ -55,6 +57,23 @@ def _refuse_series(hour: Hour) -> None:
         example = f"{name} of exporter {exporter}"
         hour.rejections.add(day, query(hour.fetched, name), fault, example, times)
         hour.counts += Counts(rejected=times)
+
+
+def _note_aside(hour: Hour) -> None:
+    """Counts readings whose owner is not known: their label stands at several places at once."""
+    found = hour.series.filter(pl.col("quantity").is_not_null() & pl.col("aside").is_not_null())
+    day = day_before(hour.fetched.segment.end, hour.zone)
+    by = found.sort("aside", "aside_label", "node_name", "gpu_uuid").group_by(
+        "aside", "aside_label", maintain_order=True
+    )
+    nodes, gpus = pl.col("node_name").unique(maintain_order=True), pl.col("gpu_uuid").unique()
+    for aside, label, times, told, number in by.agg(
+        pl.col("samples").sum(), nodes.head(3).str.join(", "), gpus.len()
+    ).iter_rows():
+        space, _, pod = aside.partition("/")
+        place = query(hour.fetched, f"{{{label}={quoted(pod)}}}")
+        example = f"{pod} of namespace {space or 'not told'} on {number} GPUs, of {told}"
+        hour.rejections.add(day, place, "label_on_several_nodes", example, times)
 
 
 def _why_none(field: Field) -> pl.Expr:

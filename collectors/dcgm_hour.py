@@ -72,7 +72,7 @@ def numbered(fetched: Fetched) -> tuple[pl.DataFrame, list[pl.DataFrame]]:
     found = pl.concat([pl.DataFrame(schema=schema), *spans])
     table = table.join(found, on=["piece", "series_number"], maintain_order="left")
     names = {name: FIELDS[number].quantity for name, number in NUMBERS.items()}
-    series = dcgm_labels.read(table).with_row_index("id")
+    series = dcgm_labels.read(table, fetched.data).with_row_index("id")
     series = series.with_columns(
         pl.col("__name__")
         .replace_strict(NUMBERS, default=None, return_dtype=pl.Int64())

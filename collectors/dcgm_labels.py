@@ -4,8 +4,11 @@ A Prometheus keeps the workload's labels as `pod`, `exported_pod` or deeper, and
 the exporter's own pod in their place. What the samples say belongs to `dcgm`.
 """
 
+from collections.abc import Sequence
+
 import polars as pl
 
+from collectors import dcgm_proxies
 from collectors.prometheus_answers import Samples
 from models.gpus import canonical
 from models.states import UNKNOWN
@@ -62,10 +65,11 @@ def table(data: list[Samples]) -> pl.DataFrame:
     )
 
 
-def read(series: pl.DataFrame) -> pl.DataFrame:
+def read(series: pl.DataFrame, data: Sequence[Samples]) -> pl.DataFrame:
     """The columns of raw.gpu_series for each series that has `begin` and `end`, and its `fault`.
 
-    `device` numbers (node, GPU, instance), `row` numbers rows of raw.gpu_series.
+    `device` numbers (node, GPU, instance), `row` numbers rows of raw.gpu_series; `aside` is the pod
+    that would own it if it were not at several places at once, `aside_label` the label naming it.
     """
     found = series.with_columns(
         pl.coalesce("UUID", "uuid", "gpu_uuid").alias("gpu_uuid"),
@@ -91,16 +95,21 @@ def read(series: pl.DataFrame) -> pl.DataFrame:
         pl.col("instance_number").fill_null(-1),
         pl.col("gpu_product_name").fill_null(UNKNOWN),
     )
-    exporters, proxies = _exporters(found), _on_several_nodes(found)
-    pods = []
-    for name in CANDIDATES:
-        pod = pl.col(name)
-        is_other = pod.is_in(exporters) | pod.str.contains(EXPORTER_POD)
-        pods.append(pl.when(~(is_other | _in_space(name).is_in(proxies))).then(pod))
-    is_named_so = pl.col("host").is_in(exporters) | pl.col("host").str.contains(EXPORTER_POD)
-    is_no_node = is_named_so | (pl.col("host") == "localhost")
+    exporters = _exporters(found)
+    proxies = dcgm_proxies.proxies(_named(found, exporters), data)
+    pods, aside, aside_label = [], [], []
+    for name, label in zip(CANDIDATES, CANDIDATE_LABELS, strict=True):
+        is_other, is_proxy = _is_other(name, exporters), _in_space(name).is_in(proxies)
+        pods.append(pl.when(~(is_other | is_proxy)).then(pl.col(name)))
+        aside.append(pl.when(~is_other & is_proxy).then(_in_space(name)))
+        aside_label.append(pl.when(~is_other & is_proxy).then(pl.lit(label)))
+    is_no_node = _is_other("host", exporters) | (pl.col("host") == "localhost")
     owned = found.with_columns(pl.coalesce(pods).alias("owner"))
     has_pod = pl.col("owner").is_not_null()
+    owned = owned.with_columns(
+        pl.when(~has_pod).then(pl.coalesce(aside)).alias("aside"),
+        pl.when(~has_pod).then(pl.coalesce(aside_label)).alias("aside_label"),
+    )
     owned = owned.with_columns(
         pl.coalesce(pl.when(~is_no_node).then(pl.col("host")), "node", "kubernetes_node", "host")
         .fill_null(UNKNOWN)
@@ -129,6 +138,8 @@ def _numbered(frame: pl.DataFrame, name: str, keys: tuple[str, ...]) -> pl.DataF
 
 CANDIDATES = tuple(f"pod_{number}" for number in range(2 * len(DEPTHS)))
 """The pods that a series names, the one that is the most likely workload's first."""
+CANDIDATE_LABELS = tuple(depth + name for name in ("pod_name", "pod") for depth in DEPTHS)
+"""The label of each."""
 _BESIDE = {
     "pod_namespace_name": (
         *(depth + name for depth in DEPTHS for name in ("pod_namespace", "namespace")),
@@ -173,24 +184,24 @@ def _exporters(found: pl.DataFrame) -> list[str]:
     return sorted(name for name in names if name)
 
 
+def _is_other(name: str, exporters: list[str]) -> pl.Expr:
+    """Whether a pod, or a host called like one, is no workload."""
+    return pl.col(name).is_in(exporters) | pl.col(name).str.contains(EXPORTER_POD)
+
+
+def _named(found: pl.DataFrame, exporters: list[str]) -> pl.DataFrame:
+    """Each pod that a series names and that may be a workload, and where."""
+    each = [
+        found.filter(~_is_other(name, exporters)).with_columns(
+            pl.lit(name).alias("place"), _in_space(name).alias("pod")
+        )
+        for name in CANDIDATES
+    ]
+    return pl.concat(each)
+
+
 def _in_space(name: str) -> pl.Expr:
     """A pod with its namespace: other namespaces may have one of the same name."""
     return pl.concat_str(
         _first(*_BESIDE["pod_namespace_name"]).fill_null(""), pl.col(name), separator="/"
     )
-
-
-def _on_several_nodes(found: pl.DataFrame) -> list[str]:
-    """Pods that are on several nodes at once: under them one index is that of several GPUs."""
-    names = set[str]()
-    for name in CANDIDATES:
-        spans = (
-            found.filter(pl.col(name).is_not_null())
-            .drop_nulls(["gpu", "gpu_uuid"])
-            .group_by(_in_space(name).alias("pod"), "gpu", "gpu_uuid")
-            .agg(pl.col("begin").min(), pl.col("end").max())
-            .sort("begin")
-        )
-        before = pl.col("end").shift().cum_max().over("pod", "gpu")
-        names |= set(spans.filter(pl.col("begin") <= before)["pod"])
-    return sorted(names)

@@ -29,6 +29,7 @@ MENDS = {
     "duplicate_uid": "A pod or node that the table has already: make its id unique.",
     "file_broken": "The file ends in the middle: copy it again; what was readable was used.",
     "instant_without_zone": "A time without an offset: write it with Z or +02:00.",
+    "label_on_several_nodes": "One pod on several nodes at once: set honorLabels as doctor says.",
     "malformed": "Not shaped as this kind of object is: record with `kubectl get -o json`.",
     "metric_missing": "kube-state-metrics has more: let Prometheus keep this metric too.",
     "not_a_number": "NaN was stored: check the exporter.",

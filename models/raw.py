@@ -330,6 +330,7 @@ NOTICES = (
     "duplicate_line",
     "duplicate_sample",
     "bad_submission_time",
+    "label_on_several_nodes",
     "metric_missing",
     "native_histogram",
     "negative_reading",

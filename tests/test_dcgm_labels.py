@@ -97,6 +97,43 @@ def test_a_pod_that_moved_to_another_node_is_a_workload_on_both():
     ]
 
 
+def stints(*told: tuple[str, int, int], pod: str = "train-0") -> str:
+    """Samples each half minute of GPU 0 of nodes from one minute to another, all under a pod."""
+    workload = f'pod="{pod}",namespace="ml",container="main"'
+    return "\n".join(
+        f"DCGM_FI_DEV_GPU_UTIL{{{other(0, host)},{workload}}} 1 {BEGIN + time * 1000}"
+        for host, begin, end in told
+        for time in range(60 * begin + 1, 60 * end, 30)
+    )
+
+
+def test_a_pod_of_one_name_that_comes_back_to_its_first_node_is_a_workload_on_both():
+    parsed = parse(fetched(stints(("n1", 0, 10), ("n2", 10, 40), ("n1", 40, 60))), SETTINGS)
+    found = rows(parsed, "raw.gpu_series")
+    assert [(r["node_name"], r["pod_name"], r["sample_count"]) for r in found] == [
+        ("n1", "train-0", 60),
+        ("n2", "train-0", 60),
+    ]
+    assert not rows(parsed, "raw.rejections")
+
+
+def test_a_label_that_hangs_on_for_a_sample_does_not_put_a_pod_on_two_nodes():
+    hanging = f"{stints(('n1', 0, 10))}\n{stints(('n2', 9, 20)).partition(chr(10))[2]}"
+    found = rows(parse(fetched(hanging), SETTINGS), "raw.gpu_series")
+    assert [r["pod_name"] for r in found] == ["train-0", "train-0"]
+
+
+def test_a_name_on_two_nodes_at_once_is_nobody_s_and_that_is_told():
+    text = stints(("n1", 0, 30), ("n2", 20, 60))
+    parsed = parse(fetched(text), SETTINGS)
+    assert {r["pod_name"] for r in rows(parsed, "raw.gpu_series")} == {""}
+    [told] = rows(parsed, "raw.rejections")
+    assert (told["reason_name"], told["rejected_count"]) == ("label_on_several_nodes", 140)
+    assert told["source_ref"].startswith('{pod="train-0"}[')
+    assert told["example_text"] == "train-0 of namespace ml on 2 GPUs, of n1, n2"
+    assert not told["is_row_lost"] and "honorLabels" in told["mend_text"]
+
+
 def test_a_relabelling_that_copies_the_workload_into_pod_hides_no_one():
     copied = 'pod="job-1",namespace="ml",container="main"'
     assert owners(f"{GPU},{copied},{MINE}") == [JOB]
