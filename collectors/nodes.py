@@ -13,8 +13,8 @@ from collectors import hami
 from collectors.quantities import mib, micros, milli, needed, part, parts, text, words
 from collectors.requests import GPU, MIG, SHARED, accelerators, units_per_gpu
 from collectors.source import Note, Settings, Unusable, Version
-from models.gpus import canonical, catalogue
-from models.mig import instance_of, profile_in, profile_of, share
+from models.gpus import canonical
+from models.mig import instance_of, part_of, profile_in, profile_of
 from models.states import UNKNOWN
 
 PRODUCT_KEYS = (
@@ -58,21 +58,10 @@ def _replicas(labels: dict[str, str], resource: str) -> int:
 
 
 def _profile_unit(model: str, name: str, note: Note) -> Unit:
-    profile, part = instance_of(name)
-    unit = _instance_unit(model, profile, note)
-    return Unit(unit.share * part, unit.compute * part, unit.memory * part, True)
-
-
-def _instance_unit(model: str, profile: str, note: Note) -> Unit:
-    found, gpu, exact = profile_of(model, profile), catalogue().get(model), share(model, profile)
-    if found and gpu and exact is not None:
-        compute = Fraction(found.compute_slices, gpu.mig_compute_slices or 1)
-        return Unit(exact, compute, Fraction(found.memory_slices, gpu.mig_memory_slices or 1), True)
-    # A profile that the catalogue lacks still says its compute slices.
-    note("unknown_mig_profile", f"{profile} of {model}")
-    digits = profile.split("g", 1)[0]
-    assumed = min(Fraction(int(digits), 7), Fraction(1)) if digits.isdigit() else Fraction(1)
-    return Unit(assumed, assumed, assumed, True)
+    found = part_of(model, name)
+    if not found.is_known:
+        note("unknown_mig_profile", f"{instance_of(name)[0]} of {model}")
+    return Unit(found.share, found.compute, found.memory, True)
 
 
 def _unit(

@@ -4,6 +4,7 @@ What a key may say belongs to `config`; what follows from these rows to `sql/cor
 """
 
 from collections.abc import Iterable
+from math import floor
 from typing import Any
 
 import polars as pl
@@ -27,7 +28,7 @@ def frames(config: Config) -> dict[str, pl.DataFrame]:
             (raw.POLICIES, _policies(config)),
             (activity.ACTIVITY_RULES, activity.rows(config.activity_rules)),
             (raw.GPU_MODELS, _gpu_models()),
-            (raw.MIG_PROFILES, _mig_profiles()),
+            (raw.MIG_PROFILES, mig_profiles()),
             (xids.XIDS, xids.rows()),
         )
     }
@@ -125,11 +126,11 @@ def _gpu_models() -> Iterable[dict[str, Any]]:
         }
 
 
-def _mig_profiles() -> Iterable[dict[str, Any]]:
-    for model, profile in mig.profiles():
-        if (part := mig.share(model, profile)) is not None:
-            yield {
-                "gpu_model_name": model,
-                "mig_profile_name": profile,
-                "share_micro_gpu": round(part * 1_000_000),
-            }
+def mig_profiles() -> Iterable[dict[str, Any]]:
+    """What each profile is of its GPU, as rows."""
+    for model, profile, part in mig.parts():
+        yield {
+            "gpu_model_name": model,
+            "mig_profile_name": profile,
+            "share_micro_gpu": floor(part.share * 1_000_000),
+        }

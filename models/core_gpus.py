@@ -31,6 +31,13 @@ GPUS = Table(
         MODEL,
         Column("gpu_product_name", Kind.TEXT, "The model as the exporter spells it."),
         Column("mig_profile_name", Kind.TEXT, "Profile of an instance.", nullable=True),
+        Column(
+            "share_micro_gpu",
+            Kind.COUNT,
+            "Its part of the GPU, as its profile says; 1,000,000 where none is told.",
+            minimum=1,
+            maximum=1_000_000,
+        ),
         Column("gpu_number", Kind.COUNT, "Index in the node.", nullable=True),
         Column("first_sampled_at", Kind.INSTANT, "First sample of the day."),
         Column("last_sampled_at", Kind.INSTANT, "Last sample of the day."),

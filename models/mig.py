@@ -8,6 +8,7 @@ node reports belongs to `collectors`.
 
 import csv
 import re
+from collections.abc import Iterator
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
@@ -18,6 +19,11 @@ from models.gpus import catalogue
 PROFILE = re.compile(r"^(\d+g\.\d+gb)([.+-].+)?$")
 COMPUTE_INSTANCE = re.compile(r"^([1-7])c\.(([1-7])g\..+)$")
 IN_PRODUCT = re.compile(r"-MIG-(\d+g\.\d+gb(?:[.+]me)?)", re.IGNORECASE)
+
+
+ANY = "*"
+MOST_SLICES = 7
+"""Compute slices of a GPU that the catalogue lacks."""
 
 
 class Profile(NamedTuple):
@@ -75,6 +81,44 @@ def instance_of(profile: str) -> tuple[str, Fraction]:
     if not match:
         return profile, Fraction(1)
     return match[2], min(Fraction(1), Fraction(int(match[1]), int(match[3])))
+
+
+class Part(NamedTuple):
+    """What one device of a profile is of its GPU, by share and apart by compute and memory."""
+
+    share: Fraction
+    compute: Fraction
+    memory: Fraction
+    is_known: bool
+    """Whether the catalogue has it; else its compute slices are taken from its name."""
+
+
+@cache
+def part_of(model: str, profile: str) -> Part:
+    """The part of a GPU that a device of any profile is, also of a compute instance."""
+    name, fraction = instance_of(profile)
+    found, gpu, exact = profile_of(model, name), catalogue().get(model), share(model, name)
+    if found and gpu and exact is not None:
+        compute = Fraction(found.compute_slices, gpu.mig_compute_slices or 1)
+        memory = Fraction(found.memory_slices, gpu.mig_memory_slices or 1)
+        return Part(exact * fraction, compute * fraction, memory * fraction, True)
+    digits = name.strip().split("g", 1)[0]
+    slices = int(digits) if digits.isascii() and digits.isdigit() else MOST_SLICES
+    assumed = min(Fraction(slices, MOST_SLICES), Fraction(1)) * fraction
+    return Part(assumed, assumed, assumed, False)
+
+
+def parts() -> Iterator[tuple[str, str, Part]]:
+    """Model, profile and part: all that the catalogue knows and what is assumed of all others.
+
+    Theirs stand under the model ANY, with the memory ANY, such as `3g.*` and `1c.3g.*`.
+    """
+    assumed = ((ANY, f"{slices}g.{ANY}") for slices in range(1, MOST_SLICES + 1))
+    for model, profile in (*profiles(), *assumed):
+        yield model, profile, part_of(model, profile)
+        for slices in range(1, int(profile.split("g", 1)[0])):
+            instance = f"{slices}c.{profile}"
+            yield model, instance, part_of(model, instance)
 
 
 def profile_in(product: str) -> str | None:

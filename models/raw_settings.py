@@ -126,8 +126,10 @@ MIG_PROFILES = Table(
     grain=("gpu_model_name", "mig_profile_name"),
     is_daily=False,
     columns=(
-        Column("gpu_model_name", Kind.TEXT, "Canonical GPU model."),
-        Column("mig_profile_name", Kind.TEXT, "The profile, such as 1g.10gb."),
+        Column("gpu_model_name", Kind.TEXT, "Canonical GPU model; *: any that has no own row."),
+        Column(
+            "mig_profile_name", Kind.TEXT, "The profile, such as 1g.10gb, 1c.3g.40gb; of any: 3g.*."
+        ),
         Column("share_micro_gpu", Kind.COUNT, "Its share.", minimum=1, maximum=1_000_000),
     ),
 )

@@ -10,7 +10,7 @@ import duckdb
 
 import sql
 from models import activity, raw, xids
-from models.book import frame
+from models.book import frame, mig_profiles
 from models.catalog import CATALOG
 from models.raw_metrics import GPU_SAMPLES, GPU_SERIES
 from models.table import Kind
@@ -68,6 +68,7 @@ class Case:
         self.add(raw.POLICIES, policy_name="loading_max_seconds", value_number=1800)
         self.rows["raw.activity_rules"] = activity.rows(())
         self.rows["raw.xids"] = list(xids.rows())
+        self.rows["raw.mig_profiles"] = list(mig_profiles())
 
     def cover(self, begin: float, end: float, how: str = "watched", **told: Any) -> None:
         """A stretch of the known window, and how it was observed."""
@@ -111,10 +112,12 @@ class Case:
     ) -> None:
         """A GPU's samples, one each half minute in (begin, end]; their labels name the pod.
 
-        Without readings it is at work; `instance`, `profile`, `step` and `driver` may be told, too.
+        Without readings it is at work; `instance`, `profile`, `model`, `step` and `driver` may be
+        told, too.
         """
         step, instance = told.pop("step", 30), told.pop("instance", -1)
         driver, profile = told.pop("driver", "580"), told.pop("profile", None)
+        model = told.pop("model", "t4")
         readings = told or {"sm_ratio": 0.8, "utilisation_ratio": 0.9, "memory_used_mib": 9e3}
         place = {"node_name": node, "gpu_uuid": gpu, "instance_number": instance}
         times = range(begin + step, end + 1, step)
@@ -123,8 +126,9 @@ class Case:
         self.add(
             GPU_SERIES, **place, exporter_name="e", driver_version_text=driver,
             pod_namespace_name="x" if pod else "", pod_name=pod, pod_uid="", container_name="",
-            begin_at=times[0], end_at=times[-1], sample_count=len(times), gpu_model_name="t4",
-            gpu_product_name="T4", mig_profile_name=profile, metrics_text=",".join(readings),
+            begin_at=times[0], end_at=times[-1], sample_count=len(times), gpu_model_name=model,
+            gpu_product_name=model.upper(), mig_profile_name=profile,
+            metrics_text=",".join(readings),
         )  # fmt: skip
 
     def price(self, micro: int, since: float = -HOUR) -> None:

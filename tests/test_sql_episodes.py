@@ -5,7 +5,6 @@ What a GPU did is in test_sql_gpu_states, on which one a hold lies in test_sql_h
 
 import pytest
 
-from models import raw
 from models.raw_metrics import POD_SAMPLES
 from tests.sql_case import GPU, MIDNIGHT, Case, Row
 
@@ -200,89 +199,6 @@ def test_k_of_n_gpus_of_a_pod_that_never_work_are_asked_for_too_much():
         "select finding_name, subject_text, gpu_count, of_gpu_count, gpu_uuids_text, "
         "gpu_seconds::int, finding_cost::double, team_name from mart.gpu_findings"
     ) == [("over_sized", "p", 3, 4, "h i j", 3 * END, 12.0, "t")]
-
-
-def test_work_on_a_gpu_that_nobody_holds_is_a_finding_in_hours_and_money():
-    case = Case(END)
-    case.node("n", gpus=2)
-    case.price(1_000_000)
-    case.read("g", 0, 3600, **EMPTY)
-    case.read("g", 3600, 7200, **WORK)
-    case.read("g", 7200, END, **EMPTY)
-    case.read("h", 0, 270, **WORK)  # shorter than five minutes: who knows whose label comes late
-    case.read("h", 270, END, **EMPTY)
-    assert case.ask(
-        "select finding_name, subject_text, gpu_seconds::int, finding_cost::double, team_name "
-        "from mart.gpu_findings"
-    ) == [("used_without_hold", "g", 3600, 1.0, "__unallocated__")]
-
-
-def test_a_label_that_names_a_pod_which_holds_nothing_there_is_a_finding():
-    case = case_of((0, END, WORK), gpus=2)
-    case.read("h", 0, END, pod="stranger", **EMPTY)
-    ((name, subject, text),) = case.ask(
-        "select finding_name, subject_text, evidence_text from mart.gpu_findings"
-    )
-    assert (name, subject) == ("label_disagrees", "h x/stranger")
-    assert "holds no GPU" in text
-
-
-def test_a_label_that_disagrees_costs_as_long_as_it_was_seen():
-    case = case_of((0, END, WORK), gpus=2)
-    case.price(1_000_000)
-    case.read("h", 0, 600, pod="stranger", **EMPTY)
-    case.read("h", 600, END - 600, **EMPTY)
-    case.read("h", END - 600, END, pod="stranger", **EMPTY)
-    assert case.ask(
-        "select gpu_seconds::int, round(finding_cost::double, 6) from mart.gpu_findings"
-    ) == [(600, 0.166667), (600, 0.166667)]
-
-
-def test_a_gpu_of_a_node_that_no_record_knows_is_a_finding_too():
-    case = Case(END)
-    case.node("n")
-    case.read("g", 0, END, node="elsewhere", **WORK)
-    case.read("h", 0, END, node="elsewhere", pod="stranger", **EMPTY)
-    assert case.ask("select finding_name, node_uid from mart.gpu_findings order by all") == [
-        ("label_disagrees", "__unknown__"),
-        ("used_without_hold", "__unknown__"),
-    ]
-
-
-def test_work_on_an_instance_that_nobody_holds_costs_its_part_of_the_gpu():
-    case = Case(END)
-    case.node("n", gpus=1)
-    case.price(1_000_000)
-    case.add(raw.MIG_PROFILES, gpu_model_name="t4", mig_profile_name="1g.5gb",
-             share_micro_gpu=250_000)  # fmt: skip
-    case.read("g", 0, END, instance=7, profile="1g.5gb+me", **WORK)
-    [(name, seconds, cost)] = case.ask(
-        "select finding_name, gpu_seconds::double, finding_cost::double from mart.gpu_findings"
-    )
-    assert (name, seconds, cost) == ("used_without_hold", END / 4, END / 4 / 3600)
-
-
-def test_gpus_that_talk_over_pcie_while_nvlink_is_silent_are_a_finding():
-    two = {"requests": [{"resource_name": GPU, "request_count": 2}]}
-    slow: Row = WORK | {"nvlink_bytes_per_second": 0.0, "pcie_received_bytes_per_second": 6e9,
-                   "pcie_sent_bytes_per_second": 6e9}  # fmt: skip
-    case = case_of((0, END, slow), pod=two, gpus=2)
-    case.read("h", 0, END, pod="p", **slow)
-    assert case.ask("select finding_name, gpu_count from mart.gpu_findings") == [
-        ("nvlink_silent", 2)
-    ]
-    fast: Row = slow | {"nvlink_bytes_per_second": 1e11}
-    case = case_of((0, END, fast), pod=two, gpus=2)
-    case.read("h", 0, END, pod="p", **fast)
-    assert case.ask("select count(*) from mart.gpu_findings") == [(0,)]
-
-
-def test_more_gpus_measured_than_installed_are_a_finding():
-    case = case_of((0, END, WORK))
-    case.read("h", 0, END, **EMPTY)
-    assert ("more_gpus_than_installed", 1) in case.ask(
-        "select finding_name, gpu_count from mart.gpu_findings"
-    )
 
 
 def test_ratios_are_of_sums_and_their_coverage_is_held_time_with_an_sm_reading():

@@ -166,6 +166,10 @@ select
     l.gpu_model_name,
     l.gpu_product_name,
     l.mig_profile_name,
+    case
+        when l.instance_number < 0 then 1000000
+        else coalesce(p.share_micro_gpu, a.share_micro_gpu, 1000000)
+    end::bigint as share_micro_gpu,
     l.gpu_number,
     l.first_sampled_at,
     l.last_sampled_at,
@@ -200,3 +204,14 @@ left join models as m
         and l.instance_number = -1
 left join raw.gpu_models as c
     on l.gpu_model_name = c.gpu_model_name and l.instance_number = -1
+left join raw.mig_profiles as p
+    on
+        l.gpu_model_name = p.gpu_model_name
+        and regexp_extract(lower(l.mig_profile_name), '([1-7]c[.])?[0-9]+g[.][0-9]+gb')
+        = p.mig_profile_name
+-- What the catalogue lacks is known by its compute slices.
+left join raw.mig_profiles as a
+    on
+        a.gpu_model_name = '*'
+        and regexp_extract(lower(l.mig_profile_name), '([1-7]c[.])?[0-9]+g[.]') || '*'
+        = a.mig_profile_name

@@ -12,8 +12,7 @@ nodes as (
     from core.nodes
 ),
 
--- Which part of a GPU an instance is; where that is not known, it counts whole. The node of a GPU may
--- not be known either.
+-- The node of a GPU may not be known.
 instances as (
     select
         g.cluster_name,
@@ -26,17 +25,10 @@ instances as (
         n.node_name as recorded_name,
         n.begin_at as node_begin_at,
         n.end_at as node_end_at,
-        case
-            when g.instance_number < 0 then 1.0
-            else coalesce(p.share_micro_gpu / 1000000.0, 1.0)
-        end as gpu_share_ratio
+        g.share_micro_gpu / 1000000.0 as gpu_share_ratio
     from core.gpus as g
     left join nodes as n
         on g.cluster_name = n.cluster_name and g.day_on = n.day_on and g.node_uid = n.node_uid
-    left join raw.mig_profiles as p
-        on
-            g.gpu_model_name = p.gpu_model_name
-            and regexp_extract(lower(g.mig_profile_name), '[0-9]+g[.][0-9]+gb') = p.mig_profile_name
 ),
 
 -- At work although no hold is known to lie on it; near a hold it is that one's, told late.
