@@ -3,6 +3,7 @@
 from models import (
     core_gpus,
     core_objects,
+    core_strangers,
     core_time,
     core_uses,
     mart,
@@ -16,7 +17,17 @@ from models.table import Table
 CATALOG: dict[str, Table] = {
     table.name: table
     for layer in (
-        *(raw, core_objects, core_time, core_gpus, core_uses, mart, mart_gpus, mart_sight),
+        *(
+            raw,
+            core_objects,
+            core_time,
+            core_gpus,
+            core_strangers,
+            core_uses,
+            mart,
+            mart_gpus,
+            mart_sight,
+        ),
         meta,
     )
     for table in layer.TABLES

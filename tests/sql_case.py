@@ -148,6 +148,13 @@ class Case:
                 self._compute(self._answering, name)
         return self._answering.execute(query).fetchall()
 
+    def plan(self, name: str) -> str:
+        """How DuckDB would compute a table."""
+        self.ask(f"select 1 from {name}")
+        assert self._answering
+        [(_, plan)] = self._answering.execute(f"explain {sql.QUERIES[name]}").fetchall()
+        return plan
+
     def _told(self) -> duckdb.DuckDBPyConnection:
         con = duckdb.connect()
         con.execute("set TimeZone = 'UTC'")

@@ -3,6 +3,7 @@
 That of a pod's GPUs some never work, and idle and stalled GPUs, are in test_sql_episodes.
 """
 
+import re
 from fractions import Fraction
 from math import floor
 
@@ -132,3 +133,11 @@ def test_more_gpus_measured_than_installed_are_a_finding():
     assert ("more_gpus_than_installed", 1) in case.ask(
         "select finding_name, gpu_count from mart.gpu_findings"
     )
+
+
+@pytest.mark.parametrize("name", ["core.gpu_strangers", "core.label_strangers"])
+def test_strangers_are_found_by_equal_keys_which_can_be_hashed(name):
+    """Comparing each with each takes memory and time in squares of a fleet."""
+    plan = held().plan(name)
+    assert "HASH_JOIN" in plan
+    assert not re.search("NESTED_LOOP|BLOCKWISE_NL|PIECEWISE|CROSS_PRODUCT|DELIM", plan)

@@ -6,262 +6,73 @@ nodes as (
         day_on,
         node_uid,
         node_name,
-        installed_count,
-        begin_at,
-        end_at
+        installed_count
     from core.nodes
-),
-
--- The node of a GPU may not be known.
-instances as (
-    select
-        g.cluster_name,
-        g.day_on,
-        g.node_uid,
-        g.gpu_uuid,
-        g.instance_number,
-        g.node_name,
-        g.sample_seconds,
-        n.node_name as recorded_name,
-        n.begin_at as node_begin_at,
-        n.end_at as node_end_at,
-        g.share_micro_gpu / 1000000.0 as gpu_share_ratio
-    from core.gpus as g
-    left join nodes as n
-        on g.cluster_name = n.cluster_name and g.day_on = n.day_on and g.node_uid = n.node_uid
-),
-
--- At work although no hold is known to lie on it; near a hold it is that one's, told late.
-rogue_pieces as (
-    select
-        s.cluster_name,
-        s.day_on,
-        s.node_uid,
-        s.gpu_uuid,
-        s.instance_number,
-        s.sm_ratio,
-        s.utilisation_ratio,
-        s.power_watts,
-        greatest(s.begin_at, date_trunc('second', c.begin_at)) as begin_at,
-        least(s.end_at, date_trunc('second', c.end_at)) as end_at
-    from core.gpu_states as s
-    inner join core.gpu_owners as o
-        on
-            s.cluster_name = o.cluster_name
-            and s.day_on = o.day_on
-            and s.node_uid = o.node_uid
-            and s.gpu_uuid = o.gpu_uuid
-            and s.instance_number = o.instance_number
-            and s.end_at > o.begin_at
-            and s.end_at <= o.end_at
-    inner join raw.coverage as c
-        on
-            s.cluster_name = c.cluster_name
-            and s.day_on = c.day_on
-            and c.coverage_name in ('watched', 'sampled', 'table')
-            and s.begin_at < date_trunc('second', c.end_at)
-            and s.end_at > date_trunc('second', c.begin_at)
-    -- Of its own pods a recorder's word counts, also in its gaps: there it does not know their end.
-    left join (
-        select distinct
-            cluster_name,
-            day_on
-        from raw.coverage
-        where coverage_name = 'watched'
-    ) as w
-        on s.cluster_name = w.cluster_name and s.day_on = w.day_on
-    where
-        s.activity_name = 'active'
-        and (
-            c.coverage_name <> 'sampled'
-            or w.day_on is null
-            or not exists (
-                select 1
-                from core.hold_parts as p
-                inner join core.holds as h
-                    on
-                        p.cluster_name = h.cluster_name
-                        and p.day_on = h.day_on
-                        and p.hold_id = h.hold_id
-                where
-                    p.gpu_uuid = s.gpu_uuid
-                    and p.instance_number = s.instance_number
-                    and h.cluster_name = s.cluster_name
-                    and h.day_on = s.day_on
-                    and h.node_uid = s.node_uid
-                    and h.end_at >= c.begin_at - interval 60 second
-                    and h.end_at <= c.end_at
-            )
-        )
-        and o.hold_count = 0
-        -- Where labels name a pod, someone has it whom the record lost from sight.
-        and not exists (
-            select 1
-            from raw.gpu_series as r
-            where
-                r.pod_name <> ''
-                and r.cluster_name = s.cluster_name
-                and r.day_on = s.day_on
-                and r.gpu_uuid = s.gpu_uuid
-                and r.instance_number = s.instance_number
-                and r.begin_at < s.end_at
-                and r.end_at > s.begin_at
-        )
-        and not exists (
-            select 1
-            from core.hold_parts as p
-            inner join core.holds as h
-                on p.cluster_name = h.cluster_name and p.day_on = h.day_on and p.hold_id = h.hold_id
-            where
-                p.gpu_uuid is null
-                and h.cluster_name = s.cluster_name
-                and h.day_on = s.day_on
-                and h.node_uid = s.node_uid
-                and h.begin_at < s.end_at
-                and h.end_at > s.begin_at
-        )
-),
-
-rogue_changes as (
-    select
-        *,
-        coalesce(
-            begin_at <> lag(end_at) over (
-                partition by cluster_name, day_on, node_uid, gpu_uuid, instance_number
-                order by begin_at
-            ),
-            true
-        )::integer as is_other
-    from rogue_pieces
 ),
 
 rogues as (
     select
-        cluster_name,
-        day_on,
+        s.cluster_name,
+        s.day_on,
         'used_without_hold' as finding_name,
-        gpu_uuid || case when instance_number >= 0 then '/' || instance_number else '' end
+        s.gpu_uuid || case when s.instance_number >= 0 then '/' || s.instance_number else '' end
             as subject_text,
-        min(begin_at) as begin_at,
-        max(end_at) as end_at,
+        s.begin_at,
+        s.end_at,
         '__unallocated__' as team_name,
         null::varchar as workload_key_uid,
         null::varchar as pod_name,
-        node_uid,
-        any_value(gpu_uuid) as gpu_uuids_text,
+        s.node_uid,
+        s.gpu_uuid as gpu_uuids_text,
         1::bigint as gpu_count,
         null::bigint as of_gpu_count,
         concat_ws(
             ', ',
             'no pod holds it',
-            'SM up to ' || round(100 * max(sm_ratio))::integer || ' %',
-            'GPU_UTIL up to ' || round(100 * max(utilisation_ratio))::integer || ' %',
-            'up to ' || round(max(power_watts))::integer || ' W'
+            'SM up to ' || round(100 * s.sm_ratio)::integer || ' %',
+            'GPU_UTIL up to ' || round(100 * s.utilisation_ratio)::integer || ' %',
+            'up to ' || round(s.power_watts)::integer || ' W'
         ) as evidence_text,
-        any_value(gpu_share_ratio) as part_ratio
-    from (
-        select
-            *,
-            sum(is_other) over (
-                partition by cluster_name, day_on, node_uid, gpu_uuid, instance_number
-                order by begin_at
-            ) as piece_number
-        from rogue_changes
-        inner join instances using (cluster_name, day_on, node_uid, gpu_uuid, instance_number)
-    ) as p
-    group by cluster_name, day_on, node_uid, gpu_uuid, instance_number, piece_number
-    having date_diff('second', min(begin_at), max(end_at)) >= 300
-),
-
-stranger_hours as (
-    select
-        s.*,
-        g.node_uid,
-        g.sample_seconds,
-        g.gpu_share_ratio,
-        -- A sample speaks for the time before it.
-        greatest(
-            s.begin_at - to_seconds(g.sample_seconds::integer), g.node_begin_at
-        ) as told_at,
-        coalesce(
-            s.begin_at > lag(s.end_at) over (
-                partition by
-                    s.cluster_name, s.day_on, g.node_uid, s.gpu_uuid, s.instance_number,
-                    s.pod_namespace_name, s.pod_name
-                order by s.begin_at
-            ) + to_seconds(3 * g.sample_seconds::integer),
-            true
-        )::integer as is_other
-    from raw.gpu_series as s
-    inner join instances as g
+        g.share_micro_gpu / 1000000.0 as part_ratio
+    from core.gpu_strangers as s
+    inner join core.gpus as g
         on
             s.cluster_name = g.cluster_name
             and s.day_on = g.day_on
-            and s.node_name = g.node_name
+            and s.node_uid = g.node_uid
             and s.gpu_uuid = g.gpu_uuid
             and s.instance_number = g.instance_number
-            and coalesce(s.begin_at < g.node_end_at and s.end_at > g.node_begin_at, true)
-    where
-        s.pod_name <> ''
-        and s.sample_count > 3
-        and not exists (
-            select 1
-            from core.holds as h
-            inner join core.pods as p
-                on h.cluster_name = p.cluster_name and h.day_on = p.day_on and h.pod_uid = p.pod_uid
-            inner join nodes as n
-                on
-                    h.cluster_name = n.cluster_name
-                    and h.day_on = n.day_on
-                    and h.node_uid = n.node_uid
-            where
-                h.cluster_name = s.cluster_name
-                and h.day_on = s.day_on
-                and n.node_name = g.recorded_name
-                and p.namespace_name = s.pod_namespace_name
-                and p.pod_name = s.pod_name
-                and h.begin_at < s.end_at
-                and h.end_at > s.begin_at
-        )
 ),
 
 strangers as (
     select
-        cluster_name,
-        day_on,
+        s.cluster_name,
+        s.day_on,
         'label_disagrees' as finding_name,
-        gpu_uuid || ' ' || pod_namespace_name || '/' || pod_name as subject_text,
-        date_trunc('second', min(told_at)) as begin_at,
-        date_trunc('second', max(end_at)) as end_at,
+        s.gpu_uuid || ' ' || s.pod_namespace_name || '/' || s.pod_name as subject_text,
+        s.begin_at,
+        s.end_at,
         '__unknown__' as team_name,
         null::varchar as workload_key_uid,
-        pod_namespace_name || '/' || pod_name as pod_name,
-        node_uid,
-        any_value(gpu_uuid) as gpu_uuids_text,
+        s.pod_namespace_name || '/' || s.pod_name as pod_name,
+        s.node_uid,
+        s.gpu_uuid as gpu_uuids_text,
         1::bigint as gpu_count,
         null::bigint as of_gpu_count,
-        sum(sample_count) || ' samples name this pod, which holds no GPU of the node then'
+        s.sample_count || ' samples name this pod, which holds no GPU of the node then'
             as evidence_text,
         -- Of the stretch only the time of its samples counts.
-        any_value(gpu_share_ratio) * least(
-            1.0,
-            sum(sample_count * sample_seconds)
-            / nullif(date_diff('second', min(told_at), max(end_at)), 0)
+        g.share_micro_gpu / 1000000.0 * least(
+            1.0, s.told_seconds / nullif(date_diff('second', s.begin_at, s.end_at), 0)
         ) as part_ratio
-    from (
-        select
-            *,
-            sum(is_other) over (
-                partition by
-                    cluster_name, day_on, node_uid, gpu_uuid, instance_number,
-                    pod_namespace_name, pod_name
-                order by begin_at
-            ) as piece_number
-        from stranger_hours
-    ) as h
-    group by
-        cluster_name, day_on, node_uid, gpu_uuid, instance_number, pod_namespace_name, pod_name,
-        piece_number
+    from core.label_strangers as s
+    inner join core.gpus as g
+        on
+            s.cluster_name = g.cluster_name
+            and s.day_on = g.day_on
+            and s.node_uid = g.node_uid
+            and s.gpu_uuid = g.gpu_uuid
+            and s.instance_number = g.instance_number
 ),
 
 -- What each GPU of a pod did while its containers ran; at both edges of the hold two samples may
