@@ -161,6 +161,17 @@ LAWS = (
         """,
     ),
     Law(
+        "a_stranger_has_what_nobody_holds",
+        "core.gpu_strangers",
+        "While somebody is known to hold a device, its work is no stranger's.",
+        """
+        select count(*) from core.gpu_strangers as s
+        inner join core.gpu_owners as o
+            using (cluster_name, day_on, node_uid, gpu_uuid, instance_number)
+        where o.hold_count > 0 and o.begin_at < s.end_at and o.end_at > s.begin_at
+        """,
+    ),
+    Law(
         "samples_are_accounted",
         "raw.metric_coverage",
         "Every sample that was kept is a reading, a copy of one, rejected or of no use.",

@@ -51,6 +51,23 @@ def test_work_on_a_gpu_that_nobody_holds_is_a_finding_in_hours_and_money():
     ) == [("used_without_hold", "g", 3600, 1.0, "__unallocated__")]
 
 
+@pytest.mark.parametrize(("begin", "end", "seconds"), [(0, 1805, END - 1805), (600, END, 600)])
+def test_what_several_hold_is_nobody_s_only_before_and_after_them(begin, end, seconds):
+    """Work on a GPU in two replicas that goes on from before its holders come to after they go."""
+    case = Case(END)
+    unit = {"resource_name": GPU, "capacity_count": 2, "allocatable_count": 2}
+    case.node("n", resources=[unit | {"share_micro_gpu": 500_000}])
+    told: Row = {"created_at": begin, "bound_at": begin, "running_since_at": begin}
+    for name in "ab":
+        case.pod(name, "n", seen=begin, **told)
+        if end < END:
+            case.pod(name, "n", seen=end, change_name="DELETED", **told)
+    case.read("g", 0, END, **WORK)
+    assert case.ask("select finding_name, gpu_seconds::int from mart.gpu_findings") == [
+        ("used_without_hold", seconds)
+    ]
+
+
 def test_a_label_that_names_a_pod_which_holds_nothing_there_is_a_finding():
     case = held(gpus=2)
     case.read("h", 0, END, pod="stranger", **EMPTY)

@@ -59,6 +59,7 @@ lost as (
     where c.coverage_name = 'sampled' and h.gpu_uuid is not null
 ),
 
+-- A sample is its holder's where there is one; what nobody or several hold is cut at the second.
 works as (
     select
         s.cluster_name,
@@ -69,8 +70,8 @@ works as (
         s.sm_ratio,
         s.utilisation_ratio,
         s.power_watts,
-        s.begin_at,
-        s.end_at
+        greatest(s.begin_at, o.begin_at) as begin_at,
+        least(s.end_at, o.end_at) as end_at
     from core.gpu_states as s
     inner join core.gpu_owners as o
         on
@@ -79,9 +80,9 @@ works as (
             and s.node_uid = o.node_uid
             and s.gpu_uuid = o.gpu_uuid
             and s.instance_number = o.instance_number
+            and s.begin_at < o.end_at
             and s.end_at > o.begin_at
-            and s.end_at <= o.end_at
-    where s.activity_name = 'active' and o.hold_count = 0
+    where s.activity_name = 'active' and s.hold_id is null and o.hold_count = 0
 ),
 
 pieces as (
