@@ -45,6 +45,12 @@ LABEL_STRANGERS = Table(
         END,
         Column("sample_count", Kind.COUNT, "Samples whose labels say so.", minimum=1),
         Column("told_seconds", Kind.RATIO, "The time for which they speak.", minimum=0),
+        Column(
+            "held_uuids_text",
+            Kind.TEXT,
+            "The other GPUs of the node that the scheduler gave it then, by blank; null: none.",
+            nullable=True,
+        ),
     ),
     ranges=SPAN,
 )

@@ -78,6 +78,46 @@ def test_a_label_that_names_a_pod_which_holds_nothing_there_is_a_finding():
     assert "holds no GPU" in text
 
 
+def shared_by_hami(**labels: str) -> Case:
+    """Pod p has half of GPU n-0 and q half of n-1, as HAMi says; labels name a pod for each GPU."""
+    case = Case(END)
+    cards = [{"device_uuid": f"n-{i}", "memory_mib": 10_000, "core_count": 100} for i in (0, 1)]
+    case.node("n", gpus=2, devices=cards)
+    for number, pod in enumerate("pq"):
+        half = {"device_uuid": f"n-{number}", "memory_mib": 5_000, "core_count": 50}
+        case.pod(pod, "n", devices=[half])
+    for gpu, pod in labels.items():
+        case.read(gpu.replace("_", "-"), 0, END, pod=pod, **WORK)
+    return case
+
+
+def test_labels_of_two_pods_that_are_swapped_are_findings_where_the_scheduler_names_their_gpus():
+    case = shared_by_hami(n_0="q", n_1="p")
+    assert case.ask(
+        "select subject_text, gpu_seconds::int, evidence_text from mart.gpu_findings "
+        "where finding_name = 'label_disagrees' order by all"
+    ) == [
+        ("n-0 x/q", END, "480 samples name this pod, which the scheduler gave n-1 instead"),
+        ("n-1 x/p", END, "480 samples name this pod, which the scheduler gave n-0 instead"),
+    ]
+    assert shared_by_hami(n_0="p", n_1="q").ask("select 1 from mart.gpu_findings") == []
+
+
+def test_a_device_of_the_scheduler_that_nobody_measures_contradicts_no_label():
+    """It may be a part of a GPU under a name of its own."""
+    case = shared_by_hami(n_0="q")
+    assert case.ask("select 1 from mart.gpu_findings") == []
+
+
+def test_where_labels_alone_tell_who_has_which_gpu_no_swap_can_be_found():
+    case = Case(END)
+    case.node("n", gpus=2)
+    for pod, gpu in (("p", "h"), ("q", "g")):
+        case.pod(pod, "n")
+        case.read(gpu, 0, END, pod=pod, **WORK)
+    assert case.ask("select 1 from mart.gpu_findings") == []
+
+
 def test_a_label_that_disagrees_costs_as_long_as_it_was_seen():
     case = held(gpus=2)
     case.price(1_000_000)

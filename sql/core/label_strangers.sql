@@ -1,4 +1,6 @@
 -- core.label_strangers: When the labels of a GPU or GPU instance named a pod that has no hold there.
+--
+-- Which GPU a pod has is known against its labels only where the scheduler names it.
 with
 nodes as (
     select
@@ -67,12 +69,26 @@ holds as (
         p.namespace_name,
         p.pod_name,
         h.begin_at,
-        h.end_at
+        h.end_at,
+        g.gpu_uuid
     from core.holds as h
     inner join core.pods as p
         on h.cluster_name = p.cluster_name and h.day_on = p.day_on and h.pod_uid = p.pod_uid
     inner join nodes as n
         on h.cluster_name = n.cluster_name and h.day_on = n.day_on and h.node_uid = n.node_uid
+    left join (
+        select distinct
+            cluster_name,
+            day_on,
+            node_uid,
+            gpu_uuid
+        from devices
+    ) as g
+        on
+            h.cluster_name = g.cluster_name
+            and h.day_on = g.day_on
+            and h.node_uid = g.node_uid
+            and h.device_uuid = g.gpu_uuid
 ),
 
 strangers as (
@@ -88,7 +104,9 @@ strangers as (
             true
         )::integer as is_other
     from named as s
-    anti join holds as h
+    anti join (
+        select * from holds where gpu_uuid is null
+    ) as h
         on
             s.cluster_name = h.cluster_name
             and s.day_on = h.day_on
@@ -97,6 +115,16 @@ strangers as (
             and s.pod_name = h.pod_name
             and s.begin_at < h.end_at
             and s.end_at > h.begin_at
+    anti join holds as d
+        on
+            s.cluster_name = d.cluster_name
+            and s.day_on = d.day_on
+            and s.recorded_name = d.node_name
+            and s.pod_namespace_name = d.namespace_name
+            and s.pod_name = d.pod_name
+            and s.gpu_uuid = d.gpu_uuid
+            and s.begin_at < d.end_at
+            and s.end_at > d.begin_at
 ),
 
 numbered as (
@@ -109,21 +137,49 @@ numbered as (
             order by begin_at
         ) as piece_number
     from strangers
+),
+
+stretches as (
+    select
+        cluster_name,
+        day_on,
+        node_uid,
+        gpu_uuid,
+        instance_number,
+        pod_namespace_name,
+        pod_name,
+        any_value(recorded_name) as recorded_name,
+        date_trunc('second', min(told_at)) as begin_at,
+        date_trunc('second', max(end_at)) as end_at,
+        sum(sample_count)::bigint as sample_count,
+        sum(sample_count * sample_seconds)::double as told_seconds
+    from numbered
+    group by
+        cluster_name, day_on, node_uid, gpu_uuid, instance_number, pod_namespace_name, pod_name,
+        piece_number
 )
 
 select
-    cluster_name,
-    day_on,
-    node_uid,
-    gpu_uuid,
-    instance_number,
-    pod_namespace_name,
-    pod_name,
-    date_trunc('second', min(told_at)) as begin_at,
-    date_trunc('second', max(end_at)) as end_at,
-    sum(sample_count)::bigint as sample_count,
-    sum(sample_count * sample_seconds)::double as told_seconds
-from numbered
-group by
-    cluster_name, day_on, node_uid, gpu_uuid, instance_number, pod_namespace_name, pod_name,
-    piece_number
+    s.cluster_name,
+    s.day_on,
+    s.node_uid,
+    s.gpu_uuid,
+    s.instance_number,
+    s.pod_namespace_name,
+    s.pod_name,
+    s.begin_at,
+    s.end_at,
+    s.sample_count,
+    s.told_seconds,
+    string_agg(distinct h.gpu_uuid, ' ' order by h.gpu_uuid) as held_uuids_text
+from stretches as s
+left join holds as h
+    on
+        s.cluster_name = h.cluster_name
+        and s.day_on = h.day_on
+        and s.recorded_name = h.node_name
+        and s.pod_namespace_name = h.namespace_name
+        and s.pod_name = h.pod_name
+        and s.begin_at < h.end_at
+        and s.end_at > h.begin_at
+group by all

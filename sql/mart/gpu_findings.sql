@@ -59,8 +59,11 @@ strangers as (
         s.gpu_uuid as gpu_uuids_text,
         1::bigint as gpu_count,
         null::bigint as of_gpu_count,
-        s.sample_count || ' samples name this pod, which holds no GPU of the node then'
-            as evidence_text,
+        s.sample_count || ' samples name this pod, which '
+        || coalesce(
+            'the scheduler gave ' || s.held_uuids_text || ' instead',
+            'holds no GPU of the node then'
+        ) as evidence_text,
         -- Of the stretch only the time of its samples counts.
         g.share_micro_gpu / 1000000.0 * least(
             1.0, s.told_seconds / nullif(date_diff('second', s.begin_at, s.end_at), 0)
