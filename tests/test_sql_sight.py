@@ -1,10 +1,10 @@
-"""What was read of the sources and what was refused, as the marts tell it.
+"""What was read of the sources, what of each quantity, and what was refused, as the marts tell it.
 
-What each quantity on each node tells is tested with the marts of GPUs.
+Why a quantity is not told is tested with the marts of GPUs.
 """
 
 from models import raw, raw_metrics
-from tests.sql_case import Case
+from tests.sql_case import HOUR, MIDNIGHT, Case
 
 
 def test_a_stretch_that_could_not_be_read_keeps_its_length_and_its_reason():
@@ -50,3 +50,26 @@ def test_a_broken_gpu_is_told_with_its_node_and_what_says_so():
     assert case.ask(
         "select node_name, gpu_uuid, xid_number, basis_name, is_ended from mart.gpu_faults"
     ) == [("n", "GPU-1", 79, "xid", False)]
+
+
+def test_each_quantity_is_told_from_its_first_to_its_last_reading():
+    """All are read at each half minute, each of them for another ten minutes of the hour."""
+    case = Case()
+    case.node("n")
+    gpu = {"node_name": "n", "gpu_uuid": "g", "instance_number": -1}
+    names = [
+        name for (name,) in case.ask("select metric_name from mart.metric_sight") if name != "any"
+    ]
+    assert len(names) == 13
+    case.add(raw_metrics.GPU_SERIES, **gpu, exporter_name="e", begin_at=0, end_at=HOUR,
+             sample_count=121, gpu_model_name="t4", metrics_text="")  # fmt: skip
+    for second in range(0, HOUR + 1, 30):
+        told = {n: 1 for place, n in enumerate(names) if 0 <= second - 180 * place <= 600}
+        case.add(raw_metrics.GPU_SAMPLES, **gpu, sampled_at=second, **told)
+    zero = int(MIDNIGHT.timestamp())
+    found = case.ask(
+        f"select metric_name, told_seconds, epoch(first_told_at)::int - {zero}, "
+        f"epoch(last_told_at)::int - {zero} from mart.metric_sight"
+    )
+    expected = {(n, 630, 180 * place, 180 * place + 600) for place, n in enumerate(names)}
+    assert set(found) == expected | {("any", HOUR, 0, HOUR)}

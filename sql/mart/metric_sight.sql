@@ -26,6 +26,49 @@ devices as (
     group by cluster_name, day_on, node_uid
 ),
 
+readings as (
+    select
+        cluster_name,
+        day_on,
+        node_name,
+        gpu_uuid,
+        instance_number,
+        sampled_at,
+        true as "any",
+        utilisation_ratio,
+        gr_engine_ratio,
+        sm_ratio,
+        tensor_ratio,
+        dram_ratio,
+        memory_used_mib,
+        power_watts,
+        pcie_received_bytes_per_second,
+        nvlink_bytes_per_second,
+        throttle_number,
+        xid_number,
+        temperature_celsius,
+        uncorrectable_remapped_row_count
+    from raw.gpu_samples
+),
+
+-- When each quantity was told, under its name.
+times as (
+    select
+        cluster_name,
+        day_on,
+        node_name,
+        gpu_uuid,
+        instance_number,
+        case
+            when
+                columns(* exclude (
+                    cluster_name, day_on, node_name, gpu_uuid, instance_number, sampled_at
+                )) is not null
+                then sampled_at
+        end
+    from readings
+),
+
 -- What each device told of each quantity.
 samples as (
     select
@@ -34,93 +77,18 @@ samples as (
         node_name,
         gpu_uuid,
         instance_number,
-        [
-            {
-                metric_name: 'any',
-                sample_count: count(*),
-                since: min(sampled_at),
-                until: max(sampled_at)
-            },
-            {
-                metric_name: 'utilisation_ratio',
-                sample_count: count(utilisation_ratio),
-                since: min(sampled_at) filter (where utilisation_ratio is not null),
-                until: max(sampled_at) filter (where utilisation_ratio is not null)
-            },
-            {
-                metric_name: 'gr_engine_ratio',
-                sample_count: count(gr_engine_ratio),
-                since: min(sampled_at) filter (where gr_engine_ratio is not null),
-                until: max(sampled_at) filter (where gr_engine_ratio is not null)
-            },
-            {
-                metric_name: 'sm_ratio',
-                sample_count: count(sm_ratio),
-                since: min(sampled_at) filter (where sm_ratio is not null),
-                until: max(sampled_at) filter (where sm_ratio is not null)
-            },
-            {
-                metric_name: 'tensor_ratio',
-                sample_count: count(tensor_ratio),
-                since: min(sampled_at) filter (where tensor_ratio is not null),
-                until: max(sampled_at) filter (where tensor_ratio is not null)
-            },
-            {
-                metric_name: 'dram_ratio',
-                sample_count: count(dram_ratio),
-                since: min(sampled_at) filter (where dram_ratio is not null),
-                until: max(sampled_at) filter (where dram_ratio is not null)
-            },
-            {
-                metric_name: 'memory_used_mib',
-                sample_count: count(memory_used_mib),
-                since: min(sampled_at) filter (where memory_used_mib is not null),
-                until: max(sampled_at) filter (where memory_used_mib is not null)
-            },
-            {
-                metric_name: 'power_watts',
-                sample_count: count(power_watts),
-                since: min(sampled_at) filter (where power_watts is not null),
-                until: max(sampled_at) filter (where power_watts is not null)
-            },
-            {
-                metric_name: 'pcie_received_bytes_per_second',
-                sample_count: count(pcie_received_bytes_per_second),
-                since: min(sampled_at) filter (where pcie_received_bytes_per_second is not null),
-                until: max(sampled_at) filter (where pcie_received_bytes_per_second is not null)
-            },
-            {
-                metric_name: 'nvlink_bytes_per_second',
-                sample_count: count(nvlink_bytes_per_second),
-                since: min(sampled_at) filter (where nvlink_bytes_per_second is not null),
-                until: max(sampled_at) filter (where nvlink_bytes_per_second is not null)
-            },
-            {
-                metric_name: 'throttle_number',
-                sample_count: count(throttle_number),
-                since: min(sampled_at) filter (where throttle_number is not null),
-                until: max(sampled_at) filter (where throttle_number is not null)
-            },
-            {
-                metric_name: 'xid_number',
-                sample_count: count(xid_number),
-                since: min(sampled_at) filter (where xid_number is not null),
-                until: max(sampled_at) filter (where xid_number is not null)
-            },
-            {
-                metric_name: 'temperature_celsius',
-                sample_count: count(temperature_celsius),
-                since: min(sampled_at) filter (where temperature_celsius is not null),
-                until: max(sampled_at) filter (where temperature_celsius is not null)
-            },
-            {
-                metric_name: 'uncorrectable_remapped_row_count',
-                sample_count: count(uncorrectable_remapped_row_count),
-                since: min(sampled_at) filter (where uncorrectable_remapped_row_count is not null),
-                until: max(sampled_at) filter (where uncorrectable_remapped_row_count is not null)
-            }
-        ] as metrics
-    from raw.gpu_samples
+        {
+            'sample_count': count(columns(* exclude (
+                cluster_name, day_on, node_name, gpu_uuid, instance_number
+            ))),
+            'since': min(columns(* exclude (
+                cluster_name, day_on, node_name, gpu_uuid, instance_number
+            ))),
+            'until': max(columns(* exclude (
+                cluster_name, day_on, node_name, gpu_uuid, instance_number
+            )))
+        }
+    from times
     group by cluster_name, day_on, node_name, gpu_uuid, instance_number
 ),
 
@@ -130,8 +98,13 @@ parts as (
         g.day_on,
         g.node_uid,
         g.sample_seconds,
-        unnest(s.metrics) as metric
-    from samples as s
+        s.metric_name,
+        s.metric
+    from (
+        unpivot samples
+        on columns(* exclude (cluster_name, day_on, node_name, gpu_uuid, instance_number))
+        into name metric_name value metric
+    ) as s
     inner join core.gpus as g
         on
             s.cluster_name = g.cluster_name
@@ -146,13 +119,13 @@ told as (
         cluster_name,
         day_on,
         node_uid,
-        metric.metric_name,
+        metric_name,
         min(metric.since) as first_told_at,
         max(metric.until) as last_told_at,
         sum(metric.sample_count * sample_seconds) as told_seconds
     from parts
     where metric.sample_count > 0
-    group by cluster_name, day_on, node_uid, metric.metric_name
+    group by cluster_name, day_on, node_uid, metric_name
 ),
 
 refused as (
