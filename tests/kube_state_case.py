@@ -232,3 +232,46 @@ def node(told: Told, name: str = "n", begin: Any = 0, end: Any = GONE, **more: A
     for kind in ("capacity", "allocatable"):
         ask = {"node": name, "resource": "nvidia_com_gpu", "unit": "integer"}
         told.tell(f"kube_node_status_{kind}", amount, begin, end, **ask)
+
+
+def lives(told: Told) -> None:
+    """Some nodes and pods that come, change and go."""
+    node(told)
+    node(told, "m", end=2000)
+    told.tell("kube_namespace_labels", 1, 0, 1900, namespace="ml", label_team="a")
+    told.tell("kube_namespace_labels", 1, 1900, namespace="ml", label_team="b")
+    pod(told, "always")
+    pod(told, "early", end=1100)
+    pod(told, "late", 2500, created=MIDNIGHT + 2490)
+    pod(told, "short", 1500, 1600)
+    labels = pod(told, "busy", end=1780)
+    told.tell("kube_pod_status_scheduled_time", MIDNIGHT + 100, 130, **labels)
+    told.tell("kube_pod_deletion_timestamp", MIDNIGHT + 9000, 1650, **labels)
+    pod(told, "busy", 1780, phase="Failed")
+
+
+KEYS = {"pod": "pod_uid", "node": "node_uid", "namespace": "namespace_name"}
+"""What has versions -> the column that tells one from another."""
+
+
+def known(*reads: Read, scraped: float | None = None) -> Known:
+    """What runs have read, one after the other, as the next one knows it.
+
+    With `scraped`, as if all that had been told then, on the day before.
+    """
+    if not reads:
+        return Known()
+    pods, nodes, spaces = (
+        pl.concat([read.tables[f"raw.{name}_versions"] for read in reads])
+        .sort("day_on", "sequence_number")
+        .unique(key, keep="last", maintain_order=True)
+        for name, key in KEYS.items()
+    )
+    scrapes = reads[-1].reader.scrapes
+    if scraped is None:
+        gaps = tuple((gap.begin, gap.end) for gap in scrapes.gaps)
+        return Known(pods, nodes, spaces, scrapes.last, gaps)
+    at = int((MIDNIGHT + scraped) * 1_000_000)
+    before = pl.from_epoch(pl.lit(at), "us").dt.replace_time_zone("UTC").alias("observed_at")
+    pods, nodes, spaces = (frame.with_columns(before) for frame in (pods, nodes, spaces))
+    return Known(pods, nodes, spaces, at)

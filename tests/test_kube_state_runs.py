@@ -1,51 +1,42 @@
 """One run or many, each of which knows the rows of those before it: the rows are the same."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import polars as pl
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from collectors.kube_state import Known
 from collectors.prometheus_answers import Samples
 from models.table import INSTANT
 from tests.conftest import REQUIRE_ALL
-from tests.kube_state_case import GONE, MIDNIGHT, OLD, Told, node
-from tests.test_kube_state_scrapes import lives
-
-TABLES = {"pod": "pod_uid", "node": "node_uid", "namespace": "namespace_name"}
+from tests.kube_state_case import GONE, KEYS, MIDNIGHT, OLD, Read, Told, known, lives, node
 
 
 def in_runs(told: Told, *cuts: int) -> dict[str, pl.DataFrame]:
     """The rows of the day where each stretch is read by a run of its own."""
-    found = {name: [] for name in TABLES}
-    scraped, gaps = None, ()
-    for begin, end in zip((0, *cuts), (*cuts, told.end), strict=True):
-        newest = {
-            name: pl.concat(frames).sort("sequence_number").unique(key, keep="last")
-            for (name, key), frames in zip(TABLES.items(), found.values(), strict=True)
-            if frames
-        }
-        pods, nodes, namespaces = (newest.get(name) for name in TABLES)
-        known = Known(pods, nodes, namespaces, scraped, gaps)
-        whole, told.end = told.end, end
-        read = told.read(begin=begin, known=known)
-        told.end = whole
-        scraped = read.reader.scrapes.last
-        gaps = tuple((gap.begin, gap.end) for gap in read.reader.scrapes.gaps)
-        for name, frames in found.items():
-            frames.append(read.tables[f"raw.{name}_versions"])
-    return {name: pl.concat(frames).sort("sequence_number") for name, frames in found.items()}
+    reads: list[Read] = []
+    whole = told.end
+    for begin, end in pairwise((0, *cuts, whole)):
+        told.end = end
+        reads.append(told.read(begin=begin, known=known(*reads)))
+    told.end = whole
+    return {
+        name: pl.concat([read.tables[f"raw.{name}_versions"] for read in reads]).sort(
+            "sequence_number"
+        )
+        for name in KEYS
+    }
 
 
 def differing(told: Told, *cuts: int) -> list[tuple]:
     """The rows that one run gives and many do not, or the other way round."""
     once, often = told.read(), in_runs(told, *cuts)
     found = []
-    for name in TABLES:
+    for name in KEYS:
         one = once.tables[f"raw.{name}_versions"].sort("sequence_number")
-        shown = [TABLES[name], "observed_at", "change_name", "source_ref"]
+        shown = [KEYS[name], "observed_at", "change_name", "source_ref"]
         for left, right in ((one, often[name]), (often[name], one)):
             odd = left.join(right, on=left.columns, how="anti", nulls_equal=True)
             found += odd.select(shown).rows()
@@ -74,7 +65,7 @@ def test_an_answer_in_parts_of_time_comes_to_the_same_rows_and_counts(cut):
         reads.append(told.read())
     whole, parted = reads
     assert parted.counts == whole.counts and whole.counts[0].copies > 100
-    for name in TABLES:
+    for name in KEYS:
         assert parted.tables[f"raw.{name}_versions"].equals(whole.tables[f"raw.{name}_versions"])
 
 

@@ -9,43 +9,9 @@ from collectors.coverage import ROOM
 from collectors.kube_state import Known
 from collectors.prometheus_segments import State
 from collectors.source import Settings
-from tests.kube_state_case import DAY, GONE, MIDNIGHT, OLD, Read, Told, node, pod
+from tests.kube_state_case import DAY, GONE, MIDNIGHT, OLD, Told, known, lives, node, pod
 
 SAMPLED = ("begin_at", "end_at", "coverage_name")
-
-
-def known(read: Read, scraped: float | None = None) -> Known:
-    """What was read, as what is known before."""
-    newest = {
-        name: read.tables[f"raw.{name}_versions"]
-        .sort("day_on", "sequence_number")
-        .group_by(key)
-        .last()
-        .select(read.tables[f"raw.{name}_versions"].columns)
-        for name, key in (("pod", "pod_uid"), ("node", "node_uid"), ("namespace", "namespace_name"))
-    }
-    at = read.reader.scrapes.last
-    if scraped is not None:  # as if all that had been on the day before
-        at = int((MIDNIGHT + scraped) * 1_000_000)
-        before = pl.from_epoch(pl.lit(at), "us").dt.replace_time_zone("UTC")
-        newest = {name: f.with_columns(before.alias("observed_at")) for name, f in newest.items()}
-    return Known(newest["pod"], newest["node"], newest["namespace"], at)
-
-
-def lives(told: Told) -> None:
-    """Some nodes and pods that come, change and go."""
-    node(told)
-    node(told, "m", end=2000)
-    told.tell("kube_namespace_labels", 1, 0, 1900, namespace="ml", label_team="a")
-    told.tell("kube_namespace_labels", 1, 1900, namespace="ml", label_team="b")
-    pod(told, "always")
-    pod(told, "early", end=1100)
-    pod(told, "late", 2500, created=MIDNIGHT + 2490)
-    pod(told, "short", 1500, 1600)
-    labels = pod(told, "busy", end=1780)
-    told.tell("kube_pod_status_scheduled_time", MIDNIGHT + 100, 130, **labels)
-    told.tell("kube_pod_deletion_timestamp", MIDNIGHT + 9000, 1650, **labels)
-    pod(told, "busy", 1780, phase="Failed")
 
 
 # Gaps
@@ -256,7 +222,7 @@ def test_a_day_that_knows_the_day_before_lists_nothing_anew():
     node(told)
     pod(told)
     first = told.read()
-    again = told.read(known=known(first, -30))
+    again = told.read(known=known(first, scraped=-30))
     assert again.pods("pod_uid") == [] and again.nodes("node_name") == []
 
 
@@ -267,9 +233,13 @@ def test_what_was_known_and_is_not_there_was_deleted_or_vanished_before_the_day(
     pod(both, "always")
     pod(both, "gone")
     before = both.read()
-    at_next = told.read(known=known(before, -30)).pods("pod_uid", "observed_at", "change_name")
+    at_next = told.read(known=known(before, scraped=-30)).pods(
+        "pod_uid", "observed_at", "change_name"
+    )
     assert at_next == [("gone", 30, "DELETED")]
-    in_gap = told.read(known=known(before, -4000)).pods("pod_uid", "observed_at", "change_name")
+    in_gap = told.read(known=known(before, scraped=-4000)).pods(
+        "pod_uid", "observed_at", "change_name"
+    )
     assert in_gap == [("gone", 0, "DELETED"), ("always", 30, "LISTED")]
 
 
