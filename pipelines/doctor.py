@@ -39,7 +39,7 @@ def doctor(told: Path | None) -> None:
             findings += _configured(config)
             for cluster in config.clusters:
                 findings += _sources(config, cluster.name)
-            findings += [*_home(home), *_lake(home)]
+            findings += [*rules(config, home), *_home(home), *_lake(home)]
     for finding in findings:
         sign = "ok  " if not finding.mend else ("FAIL" if finding.code else "note")
         typer.echo(plain(f"{sign}  {finding.what}"))
@@ -126,6 +126,40 @@ def _prices(config: "Config", cluster: str, models: set[str]) -> Iterator[Findin
         if not is_priced:
             line = f'{{valid_from: 2026-01-01, gpu_model: {model}, per_gpu_hour: ""}}'
             yield Finding(f"{cluster}: {model} has no price", f"fill in under prices: {line}")
+
+
+def rules(config: "Config", home: "Home") -> Iterator[Finding]:
+    """Activity rules for a GPU model that nothing knows: they would never fit."""
+    from models.activity import ANY
+    from models.config_errors import nearest
+    from models.gpus import catalogue
+
+    named = {place: rule.scope()[0] for place, rule in enumerate(config.activity_rules)}
+    unknown = {place: model for place, model in named.items() if model not in {ANY, *catalogue()}}
+    there = _models(home) if unknown else set()
+    for place, model in unknown.items():
+        if model not in there:
+            line = f"activity_rules[{place}].gpu_model"
+            yield Finding(
+                f"{line}: neither the catalogue nor a node of the lake has {model}, so the rule "
+                f"fits no GPU{nearest(model, {*catalogue(), *there})}",
+                f"correct {line}, or leave the rule for when such a node comes",
+            )
+
+
+def _models(home: "Home") -> set[str]:
+    """The GPU models of the nodes that the lake has; none where nothing is published."""
+    from lake.errors import LakeError
+    from lake.read import Door, published
+
+    try:
+        if not home.catalog.exists() or published(home) is None:
+            return set()
+        with Door(home) as door:
+            query = "select distinct gpu_model_name from core.nodes"
+            return {model for (model,) in door.query(query).fetchall()}
+    except LakeError:  # told of by what looks at the lake
+        return set()
 
 
 SIZES = """
