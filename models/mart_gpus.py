@@ -158,7 +158,12 @@ GPU_EPISODES = Table(
         ),
         Column("memory_used_mib", Kind.RATIO, "Most memory held.", nullable=True),
         Column("power_watts", Kind.RATIO, "Mean power.", nullable=True),
-        Column("rest_watts", Kind.RATIO, "Rest power with a context.", nullable=True),
+        Column(
+            "rest_watts",
+            Kind.RATIO,
+            "Rest power with a context; where the GPU was idle and empty all along, without one.",
+            nullable=True,
+        ),
         Column("likely_cause_name", Kind.TEXT, "Why, most likely.", choices=CAUSES),
         Column("evidence_text", Kind.TEXT, "On which evidence."),
         GPU_SECONDS,

@@ -6,7 +6,7 @@ What a GPU did is in test_sql_gpu_states, on which one a hold lies in test_sql_h
 import pytest
 
 from models.raw_metrics import POD_SAMPLES
-from tests.sql_case import GPU, MIDNIGHT, Case, Row
+from tests.sql_case import GPU, HOUR, MIDNIGHT, Case, Row
 
 END = 4 * 3600
 WORK: Row = {
@@ -176,6 +176,23 @@ def test_an_error_as_it_began_tells_that_it_broke_and_clean_up_does_not():
             (0, 3600, WORK | {"xid_number": 0}), (3600, END, QUIET | {"xid_number": xid})
         )
         assert cause(case) == found
+
+
+@pytest.mark.parametrize(
+    ("spells", "power", "rest"),
+    [((EMPTY,), 12, 12), ((QUIET,), 30, 30), ((QUIET, EMPTY), 21, 30)],
+)
+def test_an_empty_gpu_is_held_against_its_rest_without_a_context(spells, power, rest):
+    """Each for an hour, after an hour of work; what was empty only in part had a context, too."""
+    told = [(0, HOUR, WORK)]
+    for number, readings in enumerate(spells, 1):
+        watts = 12.0 if readings is EMPTY else 30.0
+        told.append((number * HOUR, (number + 1) * HOUR, readings | {"power_watts": watts}))
+    case = case_of(*told, seconds=(len(spells) + 1) * HOUR)
+    case.add_models()
+    [(found, text)] = episodes(case, "rest_watts, evidence_text")
+    assert found == rest
+    assert f"{power} W (rest {rest} W)" in str(text)
 
 
 def test_a_gang_s_member_waits_for_its_peers():

@@ -16,6 +16,7 @@ episodes as (
         d.instance_number,
         g.gpu_model_name,
         g.node_name,
+        g.bare_watts,
         g.context_watts,
         case e.episode_name
             when 'idle' then r.episode_least_seconds else r.stalled_least_seconds
@@ -99,7 +100,9 @@ readings as (
         max(s.sm_ratio) filter (where s.activity_name = e.episode_name) as sm_ratio,
         max(s.memory_used_mib) filter (where s.activity_name = e.episode_name)
             as memory_used_mib,
-        avg(s.power_watts) filter (where s.activity_name = e.episode_name) as power_watts
+        avg(s.power_watts) filter (where s.activity_name = e.episode_name) as power_watts,
+        coalesce(bool_and(s.cause_name = 'empty') filter (where s.activity_name = 'idle'), false)
+            as is_empty
     from episodes as e
     inner join core.gpu_states as s
         on
@@ -190,6 +193,9 @@ judged as (
         r.sm_ratio,
         r.memory_used_mib,
         r.power_watts,
+        -- What holds no memory rests without a context.
+        case when e.episode_name = 'idle' and r.is_empty then e.bare_watts else e.context_watts end
+            as rest_watts,
         case
             when e.is_faulty or e.xid_number is not null then 'broken'
             when (e.is_throttled or e.is_reading) and e.active_sibling_count = 0
@@ -261,7 +267,7 @@ select
     j.sm_ratio,
     j.memory_used_mib,
     j.power_watts::double as power_watts,
-    j.context_watts as rest_watts,
+    j.rest_watts,
     j.likely_cause_name,
     concat_ws(
         '; ',
@@ -269,7 +275,7 @@ select
         'SM at most ' || format('{:.1f}', 100 * j.sm_ratio) || ' %',
         format('{:.1f}', j.memory_used_mib / 1024) || ' GiB in use',
         format('{:.0f}', j.power_watts) || ' W'
-        || coalesce(' (rest ' || format('{:.0f}', j.context_watts) || ' W)', ''),
+        || coalesce(' (rest ' || format('{:.0f}', j.rest_watts) || ' W)', ''),
         'CPU ' || format('{:.2f}', j.cpu_count) || ' cores',
         'throttled ' || round(100 * j.throttled_ratio)::integer || ' %',
         'files ' || format('{:.1f}', j.file_read_bytes_per_second / 1000000) || ' MB/s',
