@@ -31,6 +31,8 @@ def parse(fetched: Fetched, settings: Settings) -> Parsed:
     """The rows of raw.gpu_samples, raw.gpu_series and raw.rejections of a stretch."""
     rejections = Rejections(settings)
     note(fetched, "dcgm", rejections)
+    if not kept(fetched):  # as most hours of a recording that is younger than the window
+        return Parsed(list(rejections.batches()), Counts())
     hour = Hour(fetched, *numbered(fetched), rejections)
     _refuse_series(hour)
     _note_aside(hour)

@@ -86,17 +86,14 @@ class Recorded:
             frame = pl.concat(
                 [self._hour(h) for h in range(segment.begin // HOUR, -(-segment.end // HOUR))]
             )
-            mine = within(frame, segment[1:]).join(
-                members, on="series_number", maintain_order="left"
-            )
-            mine = mine.select(pl.col("local").alias("series_number"), "at", "value")
+            mine = within(frame, segment[1:])
+            mine = mine.join(members, on="series_number", maintain_order="left")
             fetched.read_count = mine.height
             mine = once(mine, fetched.notices)
             if nulls := mine["value"].null_count():
                 fetched.notices["not_a_number"] = nulls
             if mine.height:
-                labels = [self._labels[number] for number in members["series_number"]]
-                fetched.data.append(Samples(series_frame(labels), timed(mine)))
+                fetched.data.append(self._told(mine))
             self.read_count += fetched.read_count
             yield fetched
 
@@ -115,12 +112,23 @@ class Recorded:
         if max(known) < end:
             yield Stretch(group, max(known), end, State.MISSING, _UNRECORDED)
 
+    def _told(self, mine: pl.DataFrame) -> Samples:
+        """Samples as an answer has them: with the series that have some, numbered from 0."""
+        numbers = mine.select(pl.col("series_number").unique().sort())
+        labels = [self._labels[number] for number in numbers["series_number"]]
+        renamed = mine.join(
+            numbers.with_row_index("local"), on="series_number", maintain_order="left"
+        )
+        renamed = renamed.select(pl.col("local").alias("series_number"), "at", "value")
+        return Samples(series_frame(labels), timed(renamed))
+
     def _of_group(self, group: Group) -> pl.DataFrame:
-        """The series of a group: their numbers here, and in what is handed on."""
+        """The numbers of a group's series."""
         if group not in self._members:
             found = [n for n, labels in enumerate(self._labels) if group.accepts(labels)]
-            columns = {"series_number": found, "local": range(len(found))}
-            self._members[group] = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.UInt32()))
+            self._members[group] = pl.DataFrame(
+                {"series_number": found}, {"series_number": pl.UInt32()}
+            )
         return self._members[group]
 
     def _hour(self, hour: int) -> pl.DataFrame:

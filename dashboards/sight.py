@@ -157,3 +157,31 @@ REFUSED_COLUMNS = (
     Column("last_on", Kind.DAY, "Last day."),
     *(REFUSALS.column(n) for n in ("mend_text", "example_text", "source_ref")),
 )
+
+
+def said_once(short: pl.DataFrame, enough: float) -> pl.DataFrame:
+    """Blind spots without those that are no more than the exporter's own on the same node.
+
+    While there is no exporter each single quantity is missing too.
+    """
+    exporters = short.filter(metric_name="any").select(
+        "cluster_name", "node_uid", most=pl.col("told_gpu_seconds") * enough
+    )
+    return short.join(
+        exporters, on=["cluster_name", "node_uid"], how="left", maintain_order="left"
+    ).filter(
+        pl.col("most").is_null()
+        | (pl.col("metric_name") == "any")
+        | (pl.col("told_gpu_seconds") < pl.col("most"))
+    )
+
+
+def as_one(rows: pl.DataFrame) -> pl.DataFrame:
+    """Stretches that follow one another and were read alike, as one; the latest first."""
+    alike = ("cluster_name", "source_ref", "family_name", "read_name", "reason_text", "try_count")
+    rows = rows.sort(*alike, "begin_at")
+    begins = pl.col("begin_at").ne_missing(pl.col("end_at").shift().over(alike))
+    runs = rows.with_columns(number=begins.cum_sum()).group_by(*alike, "number").agg(
+        pl.col("begin_at").min(), pl.col("end_at").max(), pl.col("stretch_seconds").sum()
+    )  # fmt: skip
+    return runs.sort("begin_at", "family_name", descending=[True, False])

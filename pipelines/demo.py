@@ -22,6 +22,8 @@ UV, UNDER_UV = "uv run", "UV_RUN_RECURSION_DEPTH"  # set for what `uv run` start
 NEXT = (
     "status",
     'query "from mart.team_days order by team_cost desc limit 10"',
+    'query "select team_name, workload_name, begin_at, likely_cause_name '
+    'from mart.gpu_episodes where is_open"',
     "explain mart.team_days team_cost team_name=research",
     "init     # after `unset GPULEDGER_HOME`: then name your own sources in gpuledger.yaml",
 )
@@ -31,6 +33,8 @@ TOTALS = """
         select
             sum(gpu_seconds) as installed,
             sum(gpu_seconds) filter (where state_name in ({held})) as held,
+            sum(gpu_seconds) filter (where state_name = 'unobserved') as unobserved,
+            sum(gpu_seconds) filter (where state_name in ('idle', 'stalled')) as idle,
             sum(gpu_seconds) filter (where state_name = 'unallocated') as unallocated,
             sum(gpu_seconds) filter (where state_name = 'unavailable') as unavailable,
             sum(gpu_seconds) filter (where state_name = 'unrecorded') as unrecorded,
@@ -38,9 +42,9 @@ TOTALS = """
             sum(state_cost) as cost
         from mart.fleet_states
     )
-    select coalesce(installed, 0), coalesce(held, 0), coalesce(unallocated, 0),
-        coalesce(unavailable, 0), coalesce(unrecorded, 0), coalesce(unpriced, 0),
-        coalesce(cost, 0)
+    select coalesce(installed, 0), coalesce(held, 0), coalesce(unobserved, 0), coalesce(idle, 0),
+        coalesce(unallocated, 0), coalesce(unavailable, 0), coalesce(unrecorded, 0),
+        coalesce(unpriced, 0), coalesce(cost, 0)
     from totals
 """
 
@@ -62,7 +66,7 @@ def demo(*, serve: bool, seed: int, days: int, folder: Path | None, port: int) -
             shutil.rmtree(old, ignore_errors=True)
         with progress("demo") as step:
             step(f"simulating {CLUSTERS} clusters x {days} days", 0, 1)
-            config = load(build(fleet, seed=seed, clusters=CLUSTERS, days=days))
+            config = load(build(fleet, seed=seed, clusters=CLUSTERS, days=days, metrics=True))
         typer.echo(f"simulated {CLUSTERS} clusters x {days} days in {fleet}")
         codes = [one(home, config, cluster.name) for cluster in config.clusters]
         if worst(codes) == REFUSED:
@@ -93,12 +97,15 @@ def _totals(home: "Home", currency: str) -> None:
     with Door(home) as door:
         held_states = ", ".join(f"'{state}'" for state in HELD_STATES)
         [row] = door.query(TOTALS.format(held=held_states)).fetchall()
-        installed, held, unallocated, unavailable, unrecorded, unpriced, cost = row
+        installed, held, unobserved, idle, unallocated, unavailable, unrecorded, *money = row
+        unpriced, cost = money
         available = installed - unavailable - unrecorded
         typer.echo(f"\nfleet totals at snapshot {door.snapshot.number}, in GPU-hours:")
     for name, seconds in (
         ("installed", installed),
         ("held", held),
+        ("  not measured", unobserved),
+        ("  idle or stalled", idle),
         ("unallocated", unallocated),
         ("unavailable", unavailable),
         ("unrecorded", unrecorded),

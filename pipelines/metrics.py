@@ -67,6 +67,8 @@ class Metrics:
         self.recorded = {table.name: self._staged(table) for table in (*OBJECTS, raw.COVERAGE)}
         self.sampled: list[pl.DataFrame] = []
         self.pods: set[tuple[str, str]] = set()
+        self.is_anew = False
+        """The lake has nothing of the window from this source, so nothing is replaced."""
 
     def gather(self) -> list[str]:
         """Stage all of it; what could not be reached."""
@@ -119,7 +121,7 @@ class Metrics:
     def _restore(self) -> None:
         """The lake's rows of the window that came from this source, beside what is staged."""
         own = tuple(CATALOG[name] for pairs in TIMES.values() for name, _ in pairs)
-        self.run.load(METRIC_COVERAGE, *own)
+        self.is_anew = not self.run.load(METRIC_COVERAGE, *own)
         kept = {table: self._ours(table) for table in (*OBJECTS, raw.REJECTIONS)}
         self.sampled = [self._loaded(raw.COVERAGE).filter(self._is_ours())]
         for table, frame in kept.items():
@@ -187,6 +189,9 @@ class Metrics:
             self.pods.update(asking.select("namespace_name", "pod_name").unique().iter_rows())
 
     def _replace(self, family: str, fetched: Fetched, batches: Iterable[Batch]) -> None:
+        if self.is_anew:
+            self._append(batches)
+            return
         begin, end = _span(fetched)
         for table, column in TIMES[family]:
             self._delete(table, f"{column} > {literal(begin)} and {column} <= {literal(end)}")
@@ -201,6 +206,8 @@ class Metrics:
         self._append(batches)
 
     def _forget_objects(self, begin: int, end: int) -> None:
+        if self.is_anew:
+            return
         since, until = _instants(begin, end)
         where = (
             f"starts_with(source_ref, {literal(self.place)}) and change_name <> 'HEARD' "

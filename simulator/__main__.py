@@ -16,7 +16,7 @@ def main() -> None:
     parser.add_argument("--size", choices=SIZES, default="demo")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--config", type=Path)
-    parser.add_argument("--metrics", action="store_true", help="OpenMetrics text too")
+    parser.add_argument("--metrics", action="store_true", help="what a Prometheus has, too")
     told = parser.parse_args()
     print(
         build(

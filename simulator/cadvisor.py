@@ -10,6 +10,7 @@ from simulator.casting import Play
 from simulator.clock import SECOND
 from simulator.kube_metrics import STEP, Scraped
 from simulator.openmetrics import Page, Series, labelled
+from simulator.scope import Scope
 from simulator.world import World
 
 NAMES = {
@@ -24,7 +25,7 @@ PERIODS = 10
 """Of a CPU limit, in a second."""
 
 
-def tell(page: Page, world: World, plays: list[Play]) -> None:
+def tell(page: Page, world: World, plays: list[Play], scope: Scope) -> None:
     """Put all counters of all pods on the page."""
     rng = Random(f"{world.seed}/{world.name}/cadvisor")
     kubelets: dict[str, Scraped] = {}
@@ -34,7 +35,7 @@ def tell(page: Page, world: World, plays: list[Play]) -> None:
             continue
         if node.uid not in kubelets:
             labels = {"instance": f"{node.name}:10250", "node": node.name, "job": "kubelet"}
-            kubelets[node.uid] = Scraped.of(world, labels, rng)
+            kubelets[node.uid] = Scraped.of(world, labels, rng, scope)
         limit = play.pod.asking()[0].limits.get("cpu", 0)
         for key, name in NAMES.items():
             if limit or key not in ("periods", "throttled"):

@@ -56,6 +56,11 @@ class Play:
     xids: list[Xid] = field(default_factory=list)
 
     @property
+    def end(self) -> int:
+        """When it gave back the last of its devices."""
+        return max(use.end for _, use in self.devices)
+
+    @property
     def has_nvlink(self) -> bool:
         """Its GPUs could talk over NVLink."""
         card = self.devices[0][0].card

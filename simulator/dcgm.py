@@ -4,7 +4,7 @@ What the GPUs did is in `tracks`, how values are read in `readings`, set-ups in 
 readings are spoilt in `spoilt`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 from zlib import crc32
@@ -203,7 +203,7 @@ class View:
                 return [f"{watt:.3f}" for watt in self.power]
             case "energy":
                 begin = 10**9 * (40 + device.card.index)
-                return readings.millijoules(self.power, begin)[:count]
+                return readings.millijoules(self.power, begin, self.exporter.reader.step)[:count]
             case "used" | "free" | "reserved":
                 reserved = 600 if device.card.model.memory_mib > 40_000 else 330
                 used = [4 + s.memory for s in spans]
@@ -289,10 +289,11 @@ class View:
     def windowed(self, labels: list[tuple[int, int, list[tuple[str, str]]]]) -> Iterable[Series]:
         """Errors of the last five minutes: a count that falls again."""
         reader = self.exporter.reader
+        scrapes = 300 // reader.step
         for begin, end, sets in labels:
             for code in sorted({x.code for x in self.xids}):
                 at = [reader.number(x.at) for x in self.xids if x.code == code]
-                values = [sum(n - 10 < a <= n for a in at) for n in range(begin, end)]
+                values = [sum(n - scrapes < a <= n for a in at) for n in range(begin, end)]
                 if any(values):
                     more = f',window_size_in_ms="300000",xid="{code}"'
                     texts = [str(v) if v else "" for v in values]
@@ -303,14 +304,14 @@ def _scaled(phase: phases.Phase) -> phases.Phase:
     return phase._replace(nvlink=phase.nvlink / 1.024e6)
 
 
-def tell(page: Page, view: View) -> None:
-    """Put all that an exporter tells of one device on the page."""
+def tell(page: Page, view: View, fields: Collection[str] | None = None) -> None:
+    """Put all that an exporter tells of one device on the page, or some of its fields."""
     setup = view.exporter.setup
     labels = view.labels()
-    for key in filter(view.has, NAMES):
+    for key in filter(view.has, NAMES if fields is None else fields):
         if key == "xid":
             page.add(view.name(key), lambda: view.errors(labels))
         else:
             page.add(view.name(key), lambda key=key: view.series(key, labels))
-    if setup.is_rich and view.xids:
+    if setup.is_rich and view.xids and fields is None:
         page.add("DCGM_EXP_XID_ERRORS_COUNT", lambda: view.windowed(labels))

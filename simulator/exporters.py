@@ -11,6 +11,7 @@ from typing import NamedTuple
 from simulator.clock import SECOND
 from simulator.nodes import Node
 from simulator.readings import Reader
+from simulator.scope import WHOLE, Scope
 from simulator.world import World
 
 
@@ -87,7 +88,7 @@ class Exporter:
         return any(t.is_up and t.begin <= number < t.end for t in self.targets)
 
 
-def exporters(world: World, number: int) -> list[Exporter]:
+def exporters(world: World, number: int, scope: Scope = WHOLE) -> list[Exporter]:
     """The exporters of the n-th cluster."""
     rng = Random(f"{world.seed}/{world.name}/exporters")
     found: list[Exporter] = []
@@ -97,7 +98,7 @@ def exporters(world: World, number: int) -> list[Exporter]:
         index = seen[node.pool] = seen.get(node.pool, -1) + 1
         if setup is None or not node.count:
             continue
-        reader = Reader.of(world, node.name)
+        reader = Reader.of(world, node.name, scope)
         exporter = Exporter(node, setup, setup.honors or HONORS[number % 2], reader)
         _live(exporter, world, rng, f"10.{number}.{place}", index)
         found.append(exporter)
@@ -134,8 +135,9 @@ def _live(exporter: Exporter, world: World, rng: Random, network: str, index: in
         is_up = not any(a <= since < b for a, b in failing)
         first, last = reader.number(since), reader.number(until)
         if since in moves:  # both are asked twice, the old one and the new one
-            old = exporter.targets[-1]
-            exporter.targets[-1] = old._replace(end=min(reader.count, first + 2))
+            if exporter.targets:
+                old = exporter.targets[-1]
+                exporter.targets[-1] = old._replace(end=min(reader.count, first + 2))
             pod, address = _name(rng), f"{network}.{rng.randrange(2, 250)}:9400"
         if first < last:
             driver = DRIVERS[since >= done]

@@ -16,7 +16,10 @@ from simulator.layouts import fill
 from simulator.players import Players
 from simulator.pools import build_nodes
 from simulator.schedulers import Schedulers
+from simulator.scope import SCOPES, WHOLE, Scope
 from simulator.tenants import Tenants, make_namespaces, quotas
+from simulator.truth_facts import Run
+from simulator.truth_states import Hold
 from simulator.world import World
 
 BEGIN = datetime(2026, 11, 16, tzinfo=UTC)
@@ -36,30 +39,50 @@ def build(
 ) -> Path:
     """Write a fleet's configuration, records and truth under a folder; where the first is.
 
-    With `metrics`, also what Prometheus would hold of it, as OpenMetrics text a cluster.
+    With `metrics`, also what Prometheus would hold of it: what and how, `scope` says by size.
     """
     start = int(begin.timestamp()) * SECOND
+    scope = SCOPES.get(size, WHOLE)
     names = [NAMES[n] if n < len(NAMES) else f"cluster-{n}" for n in range(clusters)]
     told = settings.load(config, names, start // SECOND, days)
     out.mkdir(parents=True, exist_ok=True)
     for number, name in enumerate(names):
-        world = live(name, number, seed=seed, size=size, begin=start, days=days, keeps=metrics)
+        keeps = metrics and (scope.clusters is None or number < scope.clusters)
+        world = live(name, number, seed=seed, size=size, begin=start, days=days, keeps=keeps)
         folder = out / "recorded" / name
         folder.mkdir(parents=True, exist_ok=True)
         for stream in world.streams.values():
             (folder / f"{stream.file}.jsonl").write_text("".join(stream.lines))
         holds, window = truth.write(world, told, out / "truth" / name)
-        if metrics:
-            gauges = gauged.gauges(world, number)
-            gauges.save(out / "prometheus" / f"{name}.om")
-            loading = told.get("policies", {}).get("loading_max_seconds", 1800)
-            facts = out / "truth" / name
-            truth_measured.write(facts, gauges, holds, window, loading)
-            holds, window = truth.without_record(world, told, gauges.shows)
-            truth_measured.write(facts / "prometheus", gauges, holds, window, loading)
+        if keeps:
+            _measure(world, number, scope, told, out, (holds, window))
+    if metrics and scope.is_source:
+        settings.measure(told, names[: scope.clusters])
     path = out / "gpuledger.yaml"
     path.write_text(settings.dump(told))
     return path
+
+
+def _measure(
+    world: World,
+    number: int,
+    scope: Scope,
+    told: settings.Config,
+    out: Path,
+    held: tuple[dict[str, list[Hold]], Run],
+) -> None:
+    """Write what a Prometheus has of a cluster, and the truth of it where it has all."""
+    name = world.name
+    gauges = gauged.gauges(world, number, scope)
+    if scope.is_source:
+        gauges.save(out / "prometheus" / name / "answers.jsonl")
+        return
+    gauges.save(out / "prometheus" / f"{name}.om")
+    loading = told.get("policies", {}).get("loading_max_seconds", 1800)
+    facts = out / "truth" / name
+    truth_measured.write(facts, gauges, *held, loading)
+    held = truth.without_record(world, told, gauges.shows)
+    truth_measured.write(facts / "prometheus", gauges, *held, loading)
 
 
 def live(

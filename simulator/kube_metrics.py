@@ -13,6 +13,7 @@ from simulator.clock import SECOND
 from simulator.nodes import Node, NodeVersion
 from simulator.openmetrics import Page, Series, labelled
 from simulator.pods import Pod, PodVersion
+from simulator.scope import WHOLE, Scope
 from simulator.world import World
 
 STEP = 60
@@ -44,9 +45,11 @@ class Scraped:
     """The scrapes in which it is there."""
 
     @classmethod
-    def of(cls, world: World, labels: dict[str, str], rng: Random) -> "Scraped":
+    def of(
+        cls, world: World, labels: dict[str, str], rng: Random, scope: Scope = WHOLE
+    ) -> "Scraped":
         """A target that lives as long as the record."""
-        begin, end = world.begin // SECOND, world.end // SECOND
+        begin, end = scope.since(world), world.end // SECOND
         offset, count = rng.randrange(1, STEP - 1), (end - begin) // STEP
         rest = rng.randrange(1000)
         stamps = [f" {begin + offset + STEP * n}.{rest:03}\n" for n in range(count)]

@@ -16,6 +16,7 @@ from simulator.gpus import deal
 from simulator.kube_metrics import Scraped
 from simulator.openmetrics import Page, Series, labelled
 from simulator.pods import Pod
+from simulator.scope import WHOLE, Scope
 from simulator.tracks import Track, tracks
 from simulator.world import World
 
@@ -41,24 +42,31 @@ class Gauges:
         return first < last
 
     def save(self, path: Path) -> None:
-        """Write all metrics into one file."""
+        """Write all metrics into one file, as text or as answers of a Prometheus."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        self.page.save(path)
+        if path.suffix == ".jsonl":
+            self.page.save_answers(path)
+        else:
+            self.page.save(path)
 
 
-def gauges(world: World, number: int) -> Gauges:
+def gauges(world: World, number: int, scope: Scope = WHOLE) -> Gauges:
     """All that is measured of the n-th cluster, ready to be written."""
+    since = scope.since(world)
     cards = deal(world)
-    plays = cast(world, cards)
+    plays = [play for play in cast(world, cards) if scope.last is None or play.end > since]
     found, xids = tracks(world, cards, plays)
-    told = {e.node.uid: e for e in exporters(world, number)}
+    if scope.last is not None:  # the exporters are as young as what is stored of them
+        xids = [xid for xid in xids if xid.at >= since]
+    told = {e.node.uid: e for e in exporters(world, number, scope)}
     views = _views(world, found, told, xids)
     page = Page()
     for view in views:
-        dcgm.tell(page, view)
-    targets = kube_metrics.tell(page, world, number)
-    cadvisor.tell(page, world, plays)
-    _scrapes(page, list(told.values()), targets)
+        dcgm.tell(page, view, scope.fields)
+    targets = [] if scope.is_source else kube_metrics.tell(page, world, number)
+    cadvisor.tell(page, world, plays, scope)
+    if not scope.is_source:
+        _scrapes(page, list(told.values()), targets)
     return Gauges(plays, found, xids, told, views, targets, page)
 
 

@@ -4,14 +4,17 @@ What is sampled belongs to the modules that call this; the text is sorted by met
 then by time, as the format demands, and the samples of each metric are counted.
 """
 
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from pathlib import Path
-from typing import TextIO
 
 Series = tuple[str, list[str], list[str]]
 """Labels without braces, values ('' where there is no sample) and the ends of the lines."""
 Write = Callable[[], Iterable[Series]]
+_LABEL = re.compile(r'(\w+)=("(?:[^"\\]|\\.)*")')
+_ANSWER = '{{"status":"success","data":{{"resultType":"matrix","result":[{}]}}}}\n'
+"""Text and JSON escape alike what they put between quotes."""
 
 
 def escaped(value: str) -> str:
@@ -40,24 +43,36 @@ class Page:
         with path.open("w") as file:
             for name in sorted(self.families):
                 file.write(f"# TYPE {name.removesuffix('_total')} {_kind(name)}\n")
-                writes = self.families[name]
-                self._family(file, name, chain.from_iterable(write() for write in writes))
+                for labels, samples in self._samples(name):
+                    start = f"{name}{{{labels}}} "
+                    file.write("".join([start + v + t for v, t in samples]))
             file.write("# EOF\n")
 
-    def _family(self, file: TextIO, name: str, series: Iterable[Series]) -> None:
-        """A series that comes in pieces, because its labels came back, is written as one.
+    def save_answers(self, path: Path) -> None:
+        """Write what a Prometheus that has it answers of each metric: an answer a line."""
+        with path.open("w") as file:
+            for name in sorted(self.families):
+                series = []
+                for labels, samples in self._samples(name):
+                    metric = _LABEL.sub(r'"\1":\2', f'__name__="{name}",{labels}')
+                    values = ",".join([f'[{t[1:-1]},"{v}"]' for v, t in samples])
+                    series.append(f'{{"metric":{{{metric}}},"values":[{values}]}}')
+                file.write(_ANSWER.format(",".join(series)))
 
-        Labels come back when a GPU is free again, and when a name is used again.
+    def _samples(self, name: str) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+        """The series of a metric with their samples, and the samples counted.
+
+        A series that comes in pieces, because its labels came back, is told as one. Labels come
+        back when a GPU is free again, and when a name is used again.
         """
-        found: dict[str, list[str]] = {}
-        for labels, values, stamps in series:
-            start = f"{name}{{{labels}}} "
-            lines = [start + v + t for v, t in zip(values, stamps, strict=True) if v]
-            if lines:
-                found.setdefault(labels, []).extend(lines)
-        for lines in found.values():
-            self.counts[name] = self.counts.get(name, 0) + len(lines)
-            file.write("".join(lines))
+        found: dict[str, list[tuple[str, str]]] = {}
+        for labels, values, stamps in chain.from_iterable(w() for w in self.families[name]):
+            told = [(v, t) for v, t in zip(values, stamps, strict=True) if v]
+            if told:
+                found.setdefault(labels, []).extend(told)
+        for labels, samples in found.items():
+            self.counts[name] = self.counts.get(name, 0) + len(samples)
+            yield labels, samples
 
 
 def _kind(name: str) -> str:

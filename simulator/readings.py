@@ -13,6 +13,7 @@ from simulator import phases
 from simulator.clock import SECOND
 from simulator.gpus import LAG_SECONDS, GpuCard, offset
 from simulator.phases import Phase
+from simulator.scope import Scope
 from simulator.scripts import Segment
 from simulator.tracks import Track
 from simulator.world import World
@@ -33,32 +34,35 @@ class Span(NamedTuple):
 
 @dataclass(eq=False)
 class Reader:
-    """The half minutes of one node's exporter, numbered through the recorded time."""
+    """The scrapes of one node's exporter, numbered through the recorded time."""
 
-    first: int  # second of the first collection
+    first: int  # second of the collection that the first scrape reads
     count: int
     stamps: list[str] = field(default_factory=list)
     """The end of each line: when the scrape took place."""
+    step: int = STEP
+    """Seconds from one scrape to the next: of some collections none may ask."""
 
     @classmethod
-    def of(cls, world: World, name: str) -> "Reader":
+    def of(cls, world: World, name: str, scope: Scope) -> "Reader":
         """The reader of a node."""
         milli = offset(world, f"dcgm/{name}")
-        second, rest = world.begin // SECOND + milli // 1000, milli % 1000
-        count = (world.end - world.begin) // SECOND // STEP
-        stamps = [f" {second + STEP * n}.{rest:03}\n" for n in range(count)]
-        return cls(second - LAG_SECONDS, count, stamps)
+        since, step, rest = scope.since(world), scope.step, milli % 1000
+        second = since + step - STEP + milli // 1000  # the last is near the end of the record
+        count = (world.end // SECOND - since) // step
+        stamps = [f" {second + step * n}.{rest:03}\n" for n in range(count)]
+        return cls(second - LAG_SECONDS, count, stamps, step)
 
     def number(self, second: int) -> int:
         """The first scrape at or after a second, inside the recorded time."""
-        return min(max(0, ceil((second - self.first - LAG_SECONDS) / STEP)), self.count)
+        return min(max(0, ceil((second - self.first - LAG_SECONDS) / self.step)), self.count)
 
     def spans(self, segments: list[Segment]) -> list[Span]:
         """A track as this exporter reads it: each value is the average of half a minute."""
         found: list[Span] = []
         index = number = 0
         while number < self.count:
-            now = self.first + number * STEP
+            now = self.first + number * self.step
             while index < len(segments) and segments[index].end <= now - STEP:
                 index += 1
             if index == len(segments):
@@ -68,7 +72,7 @@ class Reader:
                 number += 1
                 continue
             if here.begin <= now - STEP and here.end >= now:
-                until = min(self.count, number + (here.end - now) // STEP + 1)
+                until = min(self.count, number + (here.end - now) // self.step + 1)
                 found.append(Span(number, until, here.phase, here.memory))
                 number = until
                 continue
@@ -148,7 +152,7 @@ def watts(card: GpuCard, tracks: list[tuple[Track, list[Span]]], count: int) -> 
     ]
 
 
-def millijoules(power: list[float], begin: int) -> list[str]:
+def millijoules(power: list[float], begin: int, step: int) -> list[str]:
     """The GPU's energy counter: it has counted since the driver was loaded."""
-    steps = (watt * STEP * 1000 for watt in power)
+    steps = (watt * step * 1000 for watt in power)
     return [str(int(value)) for value in accumulate(steps, initial=begin)]

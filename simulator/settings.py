@@ -25,6 +25,14 @@ def load(config: Path | None, clusters: list[str], begin: int, days: int) -> Con
     return told
 
 
+def measure(told: Config, names: list[str]) -> None:
+    """Let the configuration read what a Prometheus has of some clusters."""
+    for cluster in told["clusters"]:
+        if cluster["name"] in names:
+            path = f"prometheus/{cluster['name']}"
+            cluster["sources"].append({"kind": "prometheus", "path": path})
+
+
 def dump(told: Config) -> str:
     """The configuration as YAML."""
     return yaml.safe_dump(told, sort_keys=False, allow_unicode=True, width=100)

@@ -9,7 +9,6 @@ from random import Random
 from typing import NamedTuple
 
 from simulator.exporters import Exporter
-from simulator.readings import STEP
 from simulator.tracks import Track
 from simulator.world import World
 
@@ -92,7 +91,7 @@ def _moment(rng: Random, track: Track, exporter: Exporter) -> int:
     reader = exporter.reader
     for _ in range(200):
         at = rng.randrange(60, max(61, reader.count - 60))
-        begin, end = (reader.first + (at + n) * STEP for n in (-1, 25))
+        begin, end = (reader.first + (at + n) * reader.step for n in (-1, 25))
         stalls = [s for s in track.segments if s.phase.is_stalled]
         if any(s.begin < end and begin < s.end for s in stalls):
             continue

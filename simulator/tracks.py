@@ -67,8 +67,7 @@ def _break(card: GpuCard, at: int, plays: list[Play]) -> None:
     """A pod that loses one of its GPUs does nothing more with any of them."""
     for play in plays:
         if any(d.card is card and use.begin <= at < use.end for d, use in play.devices):
-            end = max(use.end for _, use in play.devices)
-            change = Change(at, end, phases.HELD, 0.86, "broken")
+            change = Change(at, play.end, phases.HELD, 0.86, "broken")
             play.changes.append(change)
             play.segments = [changed(segments, change) for segments in play.segments]
 

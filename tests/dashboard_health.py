@@ -192,7 +192,8 @@ def reads(until: datetime, days: int) -> list[dict]:
                 cuts = [(day, gap, "complete", None), (gap, over, "missing", "503 for 2 h 10 min"),
                         (over, end, "complete", None)]  # fmt: skip
             if back == 1 and family == "cadvisor":
-                cuts = [(day, end, "partial", "a warning: 1 of 2 stores did not answer")]
+                noon, why = day + timedelta(hours=12), "a warning: 1 of 2 stores did not answer"
+                cuts = [(day, noon, "partial", why), (noon, end, "partial", why)]
             rows += [
                 {"cluster_name": "alpha", "day_on": day.date(), "source_ref": "http://prometheus",
                  "family_name": family, "begin_at": begin, "end_at": over, "read_name": how,

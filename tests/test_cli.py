@@ -55,6 +55,19 @@ def test_demo_prints_laws_totals_and_where_to_go(tmp_path):
     for words in asked:
         assert f"gpuledger {words}\n" in answer.stdout
         assert call(*shlex.split(words), home=tmp_path / "demo").exit_code == 0, words
+    with Door(Home(tmp_path / "demo")) as door:
+        clusters = door.query(
+            "select cluster_name, sum(sm_observed_gpu_seconds) > 0, "
+            "sum(unobserved_gpu_seconds) > 0 from mart.use_hours group by all order by all"
+        ).fetchall()
+        ways = door.query("select distinct is_open from mart.gpu_episodes").fetchall()
+        causes = door.query(
+            "select count(distinct likely_cause_name) from mart.gpu_episodes where is_open"
+        ).fetchall()
+        xids = door.query("select count(*) from mart.gpu_events").fetchall()
+    assert clusters == [("alpha", True, True), ("beta", False, True)]  # something, and not all
+    assert set(ways) == {(True,), (False,)}
+    assert causes[0][0] > 1 and xids[0][0] > 0
 
 
 def test_demo_leaves_a_real_lake_alone(lake):

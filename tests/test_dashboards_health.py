@@ -9,6 +9,7 @@ from datetime import timedelta
 import polars as pl
 import pytest
 
+from dashboards.sight import said_once
 from lake.home import Home
 from lake.read import Door
 from models import figures
@@ -90,6 +91,22 @@ def test_a_blind_spot_says_which_nodes_since_when_why_and_what_it_costs():
 def test_a_node_without_an_exporter_is_one_blind_spot_and_not_one_for_each_quantity():
     rows = table(usual("blind"), "quantity_text")
     assert [r["quantity_text"] for r in rows if r["names_text"] == "l40s-01"] == ["exporter"]
+
+
+def test_what_is_told_no_less_than_its_exporter_is_no_blind_spot_of_its_own():
+    """n: an exporter for half of the time, its SM activity for a tenth; m: none at all."""
+    told = [("n", "any", 50), ("n", "power_watts", 50), ("n", "sm_ratio", 10),
+            ("m", "any", 0), ("m", "sm_ratio", 0), ("l", "sm_ratio", 0)]  # fmt: skip
+    names = ["node_uid", "metric_name", "told_gpu_seconds"]
+    short = pl.DataFrame(told, schema=names, orient="row").with_columns(cluster_name=pl.lit("c"))
+    found = said_once(short, 0.98).select("node_uid", "metric_name").rows()
+    assert found == [("n", "any"), ("n", "sm_ratio"), ("m", "any"), ("l", "sm_ratio")]
+
+
+def test_hours_that_were_read_alike_are_one_stretch_on_the_page():
+    [partial] = [r for r in table(usual("blind"), "try_count") if r["read_name"] == "partial"]
+    assert partial["stretch_seconds"] == timedelta(days=1)
+    assert partial["end_at"] - partial["begin_at"] == timedelta(days=1)
 
 
 def test_what_could_not_be_read_and_what_was_refused_is_on_the_page(bare, monkeypatch):

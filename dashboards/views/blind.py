@@ -21,6 +21,8 @@ from dashboards.sight import (
     REFUSED_COLUMNS,
     SIGHT,
     TOLD_OF_EXPECTED,
+    as_one,
+    said_once,
 )
 from dashboards.tables import show
 from dashboards.use import over
@@ -65,15 +67,7 @@ def blind_spots(reading: Reading, sight: pl.DataFrame) -> pl.DataFrame:
     """One row for each quantity that is not told on some nodes, the same reason and begin."""
     rows = sight.with_columns(told_ratio=TOLD_OF_EXPECTED)
     short = rows.filter((pl.col("told_ratio") < ENOUGH) | pl.col("is_blind_now"))
-    # Where there is no exporter each single quantity is missing too: said once is enough.
-    silent = (
-        short.filter(metric_name="any")
-        .select("cluster_name", "node_uid")
-        .with_columns(is_silent=True)
-    )
-    short = short.join(silent, on=["cluster_name", "node_uid"], how="left").filter(
-        pl.col("is_silent").is_null() | (pl.col("metric_name") == "any")
-    )
+    short = said_once(short, ENOUGH)
     counts = sight.group_by("cluster_name").agg(all_count=pl.col("node_uid").n_unique())
     # A day of which it told a part has no reason of its own.
     fell = pl.when("is_blind_now").then(pl.lit("it fell silent")).otherwise(pl.lit("gaps"))
@@ -236,7 +230,7 @@ def reads(reading: Reading, rows: pl.DataFrame) -> None:
     st.markdown(f"Read completely: {' · '.join(said)}.")
     # The edges of a recording are no loss.
     lost = pl.col("read_name").is_in(["partial", "missing"]) & (pl.col("stretch_seconds") >= 60)
-    short = rows.filter(lost)
+    short = as_one(rows).filter(lost)
     if short.is_empty():
         return
     show(

@@ -181,6 +181,7 @@ def by_day(reading: Reading, rows: pl.DataFrame) -> None:
                 x=part["day_on"].to_list(),
                 y=part["len"].to_list(),
                 name=name,
+                width=0.8 * 86_400_000,  # a day alone in its period would be a line
                 marker={"color": colour},
                 hovertemplate="%{x|%a %Y-%m-%d}: %{y} " + name + "<extra></extra>",
             )
