@@ -19,6 +19,8 @@ from tests.control_plane_api import Api, Refused, nodes, pod_path, pods, service
 from tests.control_plane_etcd import Observer
 from tests.prometheus_server import until
 
+pytestmark = pytest.mark.whole
+
 ROOT = Path(__file__).parents[1]
 PODS = "/api/v1/namespaces/default/pods"
 WITHOUT_END = """

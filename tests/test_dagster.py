@@ -53,6 +53,7 @@ def rows(home: Home, table: str) -> list[tuple]:
         return door.query(f"select * from {table} order by all").fetchall()
 
 
+@pytest.mark.whole
 def test_a_range_is_one_run_and_publishes_what_the_command_line_does(home, fleet, tmp_path):
     with dg.DagsterInstance.ephemeral() as instance:
         result = run(instance)

@@ -209,6 +209,7 @@ def test_a_node_of_the_map_opens_into_its_gpus(page, site):
     assert all(label.startswith("GPU ") for label in labels)
 
 
+@pytest.mark.whole
 def test_a_filter_survives_a_reload_and_another_page(page, site):
     visit(page, f"{site}/who")
     page.get_by_text("7 days", exact=True).click()
@@ -227,11 +228,13 @@ def test_a_filter_survives_a_reload_and_another_page(page, site):
     assert page.get_by_text("2026-11-23 to 2026-11-29").first.is_visible()
 
 
+@pytest.mark.whole
 def test_a_period_without_data_says_what_to_do(page, site):
     visit(page, f"{site}/?period=dates&dates=2026-01-01&dates=2026-01-31", mark="h3")
     assert page.get_by_text("No data published for this period").is_visible()
 
 
+@pytest.mark.whole
 def test_only_the_safe_download_is_offered(page, site):
     visit(page, f"{site}/who")
     table = page.get_by_test_id("stDataFrame").first

@@ -16,6 +16,8 @@ from tests.control_plane import ControlPlane
 from tests.control_plane_api import Api, Refused
 from tests.prometheus_server import until
 
+pytestmark = pytest.mark.whole
+
 FOLDER = Path(__file__).parents[1] / "deploy" / "kubernetes"
 ACCOUNT = "system:serviceaccount:gpuledger:gpuledger-watch"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/{}/leases"

@@ -28,8 +28,9 @@ from simulator.clock import SECOND
 from simulator.fleet import BEGIN, live
 from simulator.metrics import Gauges
 from simulator.openmetrics import Page
-from tests.conftest import REQUIRE_ALL
 from tests.kube_state_case import broken, collected, computed, tables
+
+pytestmark = pytest.mark.whole
 
 STEP = 60
 CASES = {"alpha": (0, "measured", 1), "beta": (1, "measured", 1), "two days": (0, "tiny", 2)}
@@ -50,7 +51,7 @@ class Lived(NamedTuple):
     """Pods that no scrape found on a node."""
 
 
-@pytest.fixture(scope="module", params=CASES if REQUIRE_ALL else [*CASES][1:2])
+@pytest.fixture(scope="module", params=CASES)
 def lived(request, tmp_path_factory) -> Lived:
     number, size, days = CASES[request.param]
     name, folder = ("alpha", "beta")[number], tmp_path_factory.mktemp("kube")

@@ -140,6 +140,7 @@ def killed(process) -> None:
     process.join()
 
 
+@pytest.mark.whole
 def test_two_writers_queue_up_and_lose_nothing(home):
     writers = [
         SPAWN.Process(target=write_days, args=(home.path, cluster, 6)) for cluster in ("a", "b")
@@ -183,11 +184,11 @@ def test_a_dead_runs_files_are_swept_and_a_living_ones_are_not(home):
     assert [path.name for path in home.runs.iterdir()] == ["sweep.lock"]
 
 
-@pytest.mark.long
-def test_readers_see_whole_publications_while_one_writes_and_one_maintains(home, full_size):
+@pytest.mark.whole
+def test_readers_see_whole_publications_while_one_writes_and_one_maintains(home):
     for number in range(3):
         publish_version(home, f"first{number}", 0, number)
-    shared = (home.path, 60 if full_size else 2, SPAWN.Barrier(5))
+    shared = (home.path, 60, SPAWN.Barrier(5))
     writing, wrote = started(write_for, *shared)
     reading = [started(read_for, *shared) for _ in range(3)]
     maintaining = SPAWN.Process(target=maintain_for, args=shared)

@@ -85,6 +85,7 @@ def test_after_a_kill_at_any_instant_of_a_run_the_next_one_gives_the_same_tables
     assert [path.name for path in home.runs.iterdir()] == ["sweep.lock"]
 
 
+@pytest.mark.whole
 def test_a_cluster_that_breaks_a_law_keeps_its_figures_while_another_publishes(
     fleet, tmp_path, monkeypatch
 ):

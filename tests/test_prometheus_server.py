@@ -27,6 +27,8 @@ from tests.prometheus_server import (
     warns,
 )
 
+pytestmark = pytest.mark.whole
+
 METRICS = ("DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_POWER_USAGE")
 GPUS, STEP, DAYS = 12, 60_000, 3
 END = BEGIN + DAYS * 24 * HOUR

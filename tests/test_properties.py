@@ -194,9 +194,9 @@ def differing(home: Home) -> list[str]:
     return found
 
 
-@pytest.mark.long
-@settings(max_examples=15 if REQUIRE_ALL else 1, suppress_health_check=LENIENT)
-@given(fleet=fleets(days=3 if REQUIRE_ALL else 2), data=st.data())
+@pytest.mark.whole
+@settings(max_examples=15, suppress_health_check=LENIENT)
+@given(fleet=fleets(days=3), data=st.data())
 def test_a_range_in_one_run_equals_its_days_one_by_one_in_any_order(fleet, data):
     with tempfile.TemporaryDirectory() as folder:
         config = fleet.write(Path(folder), "whole", "apart")

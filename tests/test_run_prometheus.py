@@ -22,6 +22,8 @@ from simulator import build
 from tests.doctor_fleet import sound
 from tests.prometheus_server import Proxy, Server, says
 
+pytestmark = pytest.mark.whole
+
 DAY = "2026-11-16"
 NOON = 1_794_830_400
 """Of that day."""

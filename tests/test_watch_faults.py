@@ -24,6 +24,8 @@ from tests.control_plane_etcd import Observer
 from tests.prometheus_server import until
 from tests.watch_case import ended, has, of_kind, state, version
 
+pytestmark = pytest.mark.whole
+
 PLANTED = "h7Wq2Zr9xK4pLm8vT3"
 
 
