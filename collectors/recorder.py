@@ -10,12 +10,10 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-import orjson
-
 from collectors.kube_api import Api, Fault
 from collectors.kube_kinds import KubeKind, discovered
 from collectors.kube_watch import KindWatch
-from collectors.spool import Spool, stamp
+from collectors.spool import Spool, stamp, write_whole
 from models.kubernetes import Watch
 
 SYNC_SECONDS = 1.0
@@ -137,9 +135,7 @@ class Recorder:
                 for kind, each in sorted(self.kinds.items())
             },
         }
-        aside = self.folder / f"{STATUS}.new"
         try:
-            aside.write_bytes(orjson.dumps(told, option=orjson.OPT_INDENT_2))
-            aside.replace(self.folder / STATUS)
+            write_whole(self.folder / STATUS, told)
         except OSError as error:
             self._note("status", str(error.strerror))

@@ -20,6 +20,8 @@ from typing import Any, BinaryIO, NamedTuple
 import filelock
 import orjson
 
+from collectors.streams import LISTING
+
 OPEN, SEALED, STATE, LOCK = ".open", ".jsonl.gz", "state.json", "recorder.lock"
 _SEGMENT = re.compile(r"(\d{12})-[0-9TZ]{16}")
 SPARE_BYTES = 64 << 20
@@ -53,7 +55,7 @@ class Stand:
 
     def take(self, change: str, version: str, observed_at: str) -> None:
         """A line more: a list is whole with the BOOKMARK that ends it."""
-        if change in ("GAP", "LISTED"):
+        if change in LISTING:
             self.version = None
         elif change == "BOOKMARK" or self.version is not None:
             self.version = version
@@ -240,13 +242,7 @@ class Spool:
                 for kind, stand in sorted(self.stands.items())
             },
         }
-        aside = self.folder / f"{STATE}.new"
-        with aside.open("wb") as file:
-            file.write(orjson.dumps(told, option=orjson.OPT_INDENT_2))
-            file.flush()
-            os.fsync(file.fileno())
-        aside.replace(self.folder / STATE)
-        _sync_folder(self.folder)
+        write_whole(self.folder / STATE, told)
 
     def _forget(self) -> None:
         """Remove what is older than it is kept."""
@@ -338,7 +334,7 @@ def _unfinished(file: BinaryIO, kinds: set[str]) -> set[int]:
     for number, raw in enumerate(file):
         told = _read(raw)
         if told and told[0] in kinds:
-            if told[1] in ("GAP", "LISTED"):
+            if told[1] in LISTING:
                 found.setdefault(told[0], set()).add(number)
             elif told[1] == "BOOKMARK":
                 found.pop(told[0], None)
@@ -354,6 +350,17 @@ def _pack(path: Path) -> None:
         packed.flush()
         os.fsync(packed.fileno())
     aside.replace(path.with_suffix(SEALED))
+    _sync_folder(path.parent)
+
+
+def write_whole(path: Path, told: dict[str, Any]) -> None:
+    """A file of JSON in place of what was there, whole or not at all."""
+    aside = path.with_name(f"{path.name}.new")
+    with aside.open("wb") as file:
+        file.write(orjson.dumps(told, option=orjson.OPT_INDENT_2))
+        file.flush()
+        os.fsync(file.fileno())
+    aside.replace(path)
     _sync_folder(path.parent)
 
 
