@@ -15,6 +15,7 @@ from kubernetes import client as kube
 from kubernetes import config as kube_config
 from urllib3.exceptions import HTTPError
 
+from collectors.faults import Fault, retry_after
 from models.kubernetes import Watch
 
 CONNECT_SECONDS = 10.0
@@ -22,16 +23,6 @@ ANSWER_SECONDS = 60.0
 """Between two parts of an answer; the API server itself gives up after a minute."""
 MOST_LINE_BYTES = 16 << 20
 """No object is larger than etcd's limit; what is longer is no line."""
-
-
-class Fault(Exception):
-    """No answer: a word for the kind of fault, and what was said."""
-
-    def __init__(self, reason: str, text: str = "", after: float | None = None):
-        super().__init__(f"{reason}: {text}" if text else reason)
-        self.reason, self.text = reason, text
-        self.after = after
-        """Seconds that the server asked us to wait."""
 
 
 class Gone(Fault):
@@ -132,7 +123,7 @@ def refused(code: int, text: bytes, headers: Mapping[str, str] | None = None) ->
         return Refused("forbidden", said)
     if code in (404, 405):
         return Refused("not_there", said)
-    return Fault(f"http_{code}", said, _after((headers or {}).get("Retry-After")))
+    return Fault(f"http_{code}", said, retry_after((headers or {}).get("Retry-After")))
 
 
 def _message(text: bytes) -> str:
@@ -140,13 +131,6 @@ def _message(text: bytes) -> str:
         return str(orjson.loads(text).get("message", ""))
     except (orjson.JSONDecodeError, AttributeError):
         return text.decode("utf-8", "replace")
-
-
-def _after(text: str | None) -> float | None:
-    try:
-        return max(float(text), 0.0) if text else None
-    except ValueError:
-        return None
 
 
 def _broken(error: Exception) -> tuple[str, str]:

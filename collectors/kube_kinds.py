@@ -6,7 +6,8 @@ A group is read in the version that the server prefers, for it serves each objec
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from collectors.kube_api import Api, Fault, Refused
+from collectors.faults import Fault
+from collectors.kube_api import Api, Refused
 
 WANTED: Mapping[str, tuple[str, ...]] = {
     "": (

@@ -14,7 +14,8 @@ from typing import Any
 
 import orjson
 
-from collectors.kube_api import Api, Fault, Gone, Refused, refused
+from collectors.faults import Fault
+from collectors.kube_api import Api, Gone, Refused, refused
 from collectors.kube_kinds import KubeKind
 from collectors.kube_scrub import scrubbed
 from collectors.spool import Line, Spool, SpoolError, line, stamp

@@ -20,6 +20,7 @@ import urllib3
 from requests.adapters import HTTPAdapter
 from requests.auth import AuthBase
 
+from collectors.faults import Fault, retry_after
 from collectors.prometheus_answers import Broken
 from models.prometheus import PrometheusSource
 from models.secret import Secret, SecretError
@@ -33,16 +34,6 @@ TOO_MUCH = frozenset({413, 422})
 _NO_ONE = ("Connection refused", "NameResolution", "Network is unreachable", "No route to host")
 Sleep = Callable[[float], None]
 T = TypeVar("T")
-
-
-class Fault(Exception):
-    """No answer: a word for the kind, and what was said."""
-
-    def __init__(self, reason: str, text: str = "", after: float | None = None):
-        super().__init__(f"{reason}: {text}" if text else reason)
-        self.reason, self.text = reason, text
-        self.after = after
-        """Seconds that the server asked us to wait."""
 
 
 class TooMuch(Fault):
@@ -174,7 +165,7 @@ class Connection:
         if code in TOO_MUCH or (code == 503 and kind == "timeout"):
             return TooMuch("too_much", said)
         if code in TRANSIENT:
-            return Transient(f"http_{code}", said, _after(response.headers.get("Retry-After")))
+            return Transient(f"http_{code}", said, retry_after(response.headers.get("Retry-After")))
         if 300 <= code < 400:
             host = urlsplit(response.headers.get("Location", "")).netloc
             return Fault("redirected", f"to {host or 'another path'}: give that address as url")
@@ -218,13 +209,6 @@ def _said(text: bytes) -> tuple[str, str]:
         return str(told.get("errorType", "")), str(told.get("error", ""))
     except (orjson.JSONDecodeError, AttributeError):
         return "", text[:300].decode("utf-8", "replace")
-
-
-def _after(text: str | None) -> float | None:
-    try:
-        return max(float(text), 0.0) if text else None
-    except ValueError:
-        return None  # a date: our own pauses will do
 
 
 def _broken(error: Exception) -> tuple[str, str]:

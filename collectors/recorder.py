@@ -10,7 +10,8 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from collectors.kube_api import Api, Fault
+from collectors.faults import Fault
+from collectors.kube_api import Api
 from collectors.kube_kinds import KubeKind, discovered
 from collectors.kube_watch import KindWatch
 from collectors.spool import Spool, stamp, write_whole

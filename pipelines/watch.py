@@ -78,7 +78,7 @@ def _teller(cluster: str):
 
 
 def _record(name: str, recorder: "Recorder", codes: list[int]) -> None:
-    from collectors.kube_api import Fault
+    from collectors.faults import Fault
     from collectors.spool import SpoolError
 
     try:
