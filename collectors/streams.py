@@ -19,7 +19,14 @@ import orjson
 from collectors.quantities import micros
 from collectors.source import Unusable
 
-KINDS = ("Namespace", "Node", "PodGroup", "Pod")
+READ = {
+    ("", "Namespace"): "Namespace",
+    ("", "Node"): "Node",
+    ("scheduling.volcano.sh", "PodGroup"): "PodGroup",
+    ("", "Pod"): "Pod",
+}
+"""Group and kind -> the word by which we call it; other kinds are not read."""
+KINDS = tuple(READ.values())
 TYPES = frozenset(("GAP", "LISTED", "ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"))
 LISTING = ("GAP", "LISTED")
 """A GAP begins a list that may be empty."""
@@ -54,9 +61,8 @@ class Refused(NamedTuple):
 
 def kind_of(kind: str, version: str) -> str:
     """The kind as we call it; other groups' kinds of the same name are told apart."""
-    is_ours = {"PodGroup": version.startswith("scheduling.volcano.sh/")}
-    plain = kind in KINDS and is_ours.get(kind, version == "v1")
-    return kind if plain else f"{version}/{kind}"
+    group = version.rpartition("/")[0]
+    return READ.get((group, kind)) or f"{version}/{kind}"
 
 
 def _slow_head(raw: bytes) -> tuple[int, str, str]:
