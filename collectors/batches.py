@@ -49,6 +49,24 @@ def _series(column: Column, values: list[Any]) -> pl.Series:
     return pl.Series(column.name, values, dtype=column.kind.polars)
 
 
+def key_of(table: str) -> str:
+    """The column that tells objects of a table of versions apart: their uid, else their name."""
+    stem = table.removeprefix("raw.").removesuffix("_versions")
+    names = {column.name for column in TABLES[table].columns}
+    return f"{stem}_uid" if f"{stem}_uid" in names else f"{stem}_name"
+
+
+def rows_of(frame: pl.DataFrame, table: str) -> Iterator[dict[str, Any]]:
+    """A table's rows as a parser gives them: instants in microseconds, structs as tuples."""
+    columns = TABLES[table].columns
+    instants = [c.name for c in columns if c.kind is Kind.INSTANT]
+    lists = [c.name for c in columns if c.kind in FIELDS]
+    for row in frame.with_columns(pl.col(instants).to_physical()).iter_rows(named=True):
+        for name in lists:
+            row[name] = tuple(tuple(each.values()) for each in row[name])
+        yield row
+
+
 class Rows:
     """Rows of one table, handed on in batches; instants are microseconds since 1970."""
 

@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 from collectors.batches import Rows
 from collectors.quantities import EPOCH, MICROSECOND
 from collectors.source import Batch, Settings
-from collectors.streams import Survey
+from collectors.surveys import Survey
 from models.window import Window, midnight
 
 Span = tuple[int, int]

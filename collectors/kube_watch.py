@@ -18,7 +18,8 @@ from collectors.faults import Fault
 from collectors.kube_api import Api, Gone, Refused, refused
 from collectors.kube_kinds import KubeKind
 from collectors.kube_scrub import scrubbed
-from collectors.spool import Line, Spool, SpoolError, line, stamp
+from collectors.spool import Line, Spool, line, stamp
+from collectors.spool_files import SpoolError
 
 PAGE = 500
 WATCH_SECONDS = (300, 420)

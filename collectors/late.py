@@ -4,7 +4,7 @@ The day gets a HEARD row with the news. It stands at the day's very end, so that
 time of observation is untouched; which lines are read belongs to `recording`.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
 from typing import Any
 
@@ -39,8 +39,16 @@ class Late:
         self.key = "pod_uid" if kind == "Pod" else "pod_group_uid"
         self.told: dict[str, set[int]] = {}
         """Of each object, the instants that their own days know."""
-        self.until = self._until(end) if self.columns is not None else 0
+        self.until = self.until_of(end) if self.columns is not None else 0
         """What is observed later is of no interest."""
+
+    def remember(self, rows: Iterable[dict[str, Any]]) -> None:
+        """The newest rows of the objects, as an earlier reading left them."""
+        if self.columns is None:
+            return
+        for row in rows:
+            instants = {row["created_at"], *(row[c] for c in self.columns if row[c] is not None)}
+            self.told.setdefault(row[self.key], set()).update(instants)
 
     def rows(self, row: dict[str, Any], observed: int) -> Iterator[dict[str, Any]]:
         """The HEARD rows that a version gives to days before its own."""
@@ -57,7 +65,7 @@ class Late:
             day = earlier.of(instant)
             if instant in told or row["created_at"] >= earlier.end:
                 continue
-            if observed < self._until(earlier.end):
+            if observed < self.until_of(earlier.end):
                 told |= {i for i in news if earlier.begin <= i < earlier.end}
                 yield self._heard(row, day, earlier)
         if row["change_name"] == "DELETED":
@@ -85,7 +93,7 @@ class Late:
             }
         )
 
-    def _until(self, over: int) -> int:
+    def until_of(self, over: int) -> int:
         """Until when news of a day that ended at `over` is taken up."""
         until = over + LATE_SECONDS * 1_000_000
         for gap in self.gaps:

@@ -17,10 +17,14 @@ from collectors.coverage import ROOM, Days, Record, Span, gaps_of, micros_of, pl
 from collectors.folders import is_metrics
 from collectors.kubernetes import PARSERS
 from collectors.source import Settings, Unusable, Version
-from collectors.spool import SEALED, STATE
-from collectors.streams import KINDS, Line, Listed, Refused, Survey, lines, listed, survey
+from collectors.spool_files import SEALED, STATE, number_of
+from collectors.streams import KINDS, Listed, Refused, lines, listed, survey
+from collectors.surveys import Memory, Survey, Surveyed
+from models.window import Window
 
 EARLIEST = 0
+LINES = 500_000
+"""More lines than a segment has: so a line of a spool has a place of its own, whoever reads it."""
 
 
 @dataclass
@@ -37,6 +41,10 @@ class Folder:
     """File, when, reason, example and number of what is set aside."""
     listed_at: int | None = None
     record: Record | None = None
+    memory: Memory = field(default_factory=Memory)
+    """What was read of it before; it is not read again."""
+    unread: list[str] = field(default_factory=list)
+    """The files of streams and lists to read, in order."""
 
 
 class Event(NamedTuple):
@@ -45,31 +53,31 @@ class Event(NamedTuple):
     observed: int
     file: str
     number: int
+    kind: str
     change: str
     raw: bytes | dict[str, Any]
 
 
-def opened(path: Path, settings: Settings) -> Folder:
-    """Survey a folder; FileNotFoundError where it is none."""
+def opened(path: Path, settings: Settings, window: Window | None = None) -> Folder:
+    """Survey a folder; FileNotFoundError where it is none.
+
+    Of a spool those segments are left for later that lead out of the window.
+    """
     if not path.is_dir():
         raise FileNotFoundError(f"{path} is no folder of recorded answers")
-    folder = Folder(path, is_spool=(path / STATE).exists())
+    if (path / STATE).exists():
+        return _opened_spool(path, settings, window)
+    folder = Folder(path)
     newest: list[int] = []
     for file in sorted(path.rglob("*")):
         name = file.relative_to(path).as_posix()
-        if folder.is_spool and not name.endswith(SEALED):
-            continue  # what the recorder keeps for itself
         if path in settings.metrics_folders and is_metrics(file):
             continue  # `prometheus_recorded` reads it
         if file.name.endswith((".jsonl", ".jsonl.gz")):
             found = survey(file)
-            for kind, part in found.kinds.items():
-                folder.streams.setdefault(kind, {})[name] = part
-            # A recorder keeps more than is read so far.
-            for kind, (times, first) in () if folder.is_spool else found.others.items():
+            _add(folder, name, found)
+            for kind, (times, first) in found.others.items():
                 folder.others.append((name, first, "unknown_kind", kind, times))
-            if not found.good:
-                folder.others.append((name, None, found.fault, name, 1))
         elif file.suffix == ".json":
             try:
                 folder.lists[name] = listed(file)
@@ -86,6 +94,35 @@ def opened(path: Path, settings: Settings) -> Folder:
     _add_lists(folder)
     folder.record = _record(folder, settings, watched)
     return folder
+
+
+def _opened_spool(path: Path, settings: Settings, window: Window | None) -> Folder:
+    """A recorder keeps more kinds than are read, and files of its own: neither is told."""
+    folder = Folder(path, is_spool=True, memory=settings.spools.get(path, Memory()))
+    for name, kinds in folder.memory.surveys.items():
+        for kind, part in kinds.items():
+            folder.streams.setdefault(kind, {})[name] = part
+    folder.memory.taken = {}
+    until = micros_of(window.end) if window else 2**62
+    for file in sorted(path.glob(f"*{SEALED}")):
+        if file.name <= folder.memory.last:
+            continue
+        found = survey(file)
+        if found.last is not None and found.last >= until:
+            break
+        _add(folder, file.name, found)
+        folder.memory.taken[file.name] = found
+    folder.record = _record(folder, settings, _watched(folder))
+    return folder
+
+
+def _add(folder: Folder, name: str, found: Surveyed) -> None:
+    for kind, part in found.kinds.items():
+        folder.streams.setdefault(kind, {})[name] = part
+    if found.kinds:
+        folder.unread.append(name)
+    if not found.good:
+        folder.others.append((name, None, found.fault, name, 1))
 
 
 def _watched(folder: Folder) -> Span | None:
@@ -107,6 +144,8 @@ def _add_lists(folder: Folder) -> None:
             elif folder.listed_at is not None:
                 at = folder.listed_at
                 folder.streams.setdefault(kind, {})[name] = Survey(at, at)
+                if name not in folder.unread:
+                    folder.unread.append(name)
 
 
 def _record(folder: Folder, settings: Settings, watched: Span | None) -> Record | None:
@@ -129,8 +168,8 @@ def _record(folder: Folder, settings: Settings, watched: Span | None) -> Record 
 def _earliest_bind(folder: Folder, settings: Settings, last: int) -> int:
     """The earliest bind of a listed pod that still holds a GPU."""
     found, days = last, Days(settings.zone)
-    for event in events(folder, "Pod"):
-        if isinstance(event, Refused):
+    for event in events(folder):
+        if isinstance(event, Refused) or event.kind != "Pod":
             continue
         try:
             row = PARSERS["Pod"][1](version_of(event, 0, days), settings)
@@ -142,34 +181,32 @@ def _earliest_bind(folder: Folder, settings: Settings, last: int) -> int:
     return found
 
 
-def events(folder: Folder, kind: str) -> Iterator[Event | Refused]:
-    """All of a kind, in the order observed; the lines of a file stay in theirs."""
-    files = [_of_file(folder, name, kind) for name in sorted(folder.streams.get(kind, {}))]
-    if len(files) == 1:
-        return files[0]
-    if folder.is_spool:  # a segment begins where the one before it ends
+def events(folder: Folder) -> Iterator[Event | Refused]:
+    """All that is to be read, in the order observed; the lines of a file stay in theirs."""
+    files = [_of_file(folder, name) for name in sorted(folder.unread)]
+    if folder.is_spool or len(files) == 1:  # a segment begins where the one before it ends
         return chain.from_iterable(files)
     return heapq.merge(
         *files, key=lambda e: (e.after or EARLIEST) if isinstance(e, Refused) else e.observed
     )
 
 
-def _of_file(folder: Folder, name: str, kind: str) -> Iterator[Event | Refused]:
+def _of_file(folder: Folder, name: str) -> Iterator[Event | Refused]:
     if found := folder.lists.get(name):
-        for place, item_kind, item in found.items:
-            if item_kind == kind:
-                yield Event(folder.listed_at or 0, name, place, "LISTED", item)
+        for place, kind, item in found.items:
+            if kind in KINDS:
+                yield Event(folder.listed_at or 0, name, place, kind, "LISTED", item)
         return
     for line in lines(folder.path / name):
-        if isinstance(line, Line):
-            if line.kind == kind:
-                yield Event(line.observed, name, line.number, line.change, line.raw)
-        elif kind == _first_kind(folder, name):  # once, however many kinds a file holds
+        if isinstance(line, Refused):
             yield line._replace(example=f"{name}:{line.number} {line.example}")
+        elif line.kind in KINDS:
+            yield Event(line.observed, name, line.number, line.kind, line.change, line.raw)
 
 
-def _first_kind(folder: Folder, name: str) -> str:
-    return next(kind for kind in KINDS if name in folder.streams.get(kind, {}))
+def place_in_spool(event: Event) -> int:
+    """The place of a segment's line among those that were observed at once."""
+    return number_of(event.file) % (ROOM // 2 // LINES) * LINES + event.number % LINES
 
 
 def sequence(observed: int, number: int, days: Days) -> int:

@@ -14,7 +14,8 @@ from collectors.faults import Fault
 from collectors.kube_api import Api
 from collectors.kube_kinds import KubeKind, discovered
 from collectors.kube_watch import KindWatch
-from collectors.spool import Spool, stamp, write_whole
+from collectors.spool import Spool, stamp
+from collectors.spool_files import write_whole
 from models.kubernetes import Watch
 
 SYNC_SECONDS = 1.0

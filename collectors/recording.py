@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from collectors.batches import Rows
+from collectors.batches import Rows, key_of
 from collectors.coverage import (
     ROOM,
     Days,
@@ -25,21 +25,42 @@ from collectors.coverage import (
 )
 from collectors.kubernetes import PARSERS
 from collectors.late import Late
-from collectors.recorded_folder import Event, Folder, events, opened, sequence, version_of
+from collectors.recorded_folder import (
+    Event,
+    Folder,
+    events,
+    opened,
+    place_in_spool,
+    sequence,
+    version_of,
+)
 from collectors.rejections import Rejections
 from collectors.source import Batch, Settings, Unusable
 from collectors.streams import KINDS, Refused
+from collectors.surveys import Survey
 from models.window import Window, midnight
 
 
 def collect(path: Path, settings: Settings, window: Window | None = None) -> Iterator[Batch]:
     """The raw rows of the window's days, in bounded memory; of all days where it is None."""
-    folder = opened(path, settings)
+    folder = opened(path, settings, window)
     rejections = Rejections(settings)
     _note_others(folder, rejections, settings, window)
-    for kind in KINDS:
-        if kind in folder.streams:
-            yield from _Reader(folder, kind, settings, window, rejections).batches()
+    readers = {
+        kind: _Reader(folder, kind, settings, window, rejections)
+        for kind in KINDS
+        if kind in folder.streams
+    }
+    days = Days(settings.zone)
+    for event in events(folder):
+        if isinstance(event, Refused):
+            _refuse(folder, event, window, days, rejections)
+        else:
+            yield from readers[event.kind].take(event)
+    for reader in readers.values():
+        yield from reader.rest()
+    if folder.record and folder.record.is_listed_only:
+        yield from _copies_back(folder, settings, window)
     if folder.record:
         parts = stretches(folder.record)
         record = folder.record
@@ -67,6 +88,16 @@ def _note_others(
             rejections.add(days.of(when), name, reason, example, times)
 
 
+def _refuse(
+    folder: Folder, refused: Refused, window: Window | None, days: Days, rejections: Rejections
+) -> None:
+    at = refused.after
+    when = at if at is not None else (folder.record or Record((0, 0))).span[0]
+    if window is None or window.contains(instant(when)):
+        file = refused.example.split(":", 1)[0]
+        rejections.add(days.of(when), file, refused.reason, refused.example)
+
+
 class _Reader:
     """Reads one kind: its versions in the window, and what vanished in its gaps."""
 
@@ -78,83 +109,85 @@ class _Reader:
         window: Window | None,
         rejections: Rejections,
     ):
-        self.folder, self.kind, self.settings = folder, kind, settings
+        self.folder, self.settings = folder, settings
         self.rejections, self.days = rejections, Days(settings.zone)
         table, self.parse = PARSERS[kind]
-        self.rows = Rows(table)
+        self.rows, self.key = Rows(table), key_of(table)
         self.begin = micros_of(window.begin) if window else 0
         self.end = micros_of(window.end) if window else 2**62
         gaps = gaps_of(folder.streams[kind])
-        asked = (gap.end for gap in gaps if self.begin <= gap.begin < self.end)
+        unread = [gap for gap in gaps if gap.file in folder.unread]
+        asked = (gap.end for gap in unread if self.begin <= gap.begin < self.end)
         self.follows_until = max(asked, default=-1)
         self.gaps = {
-            (gap.file, gap.first_line): gap for gap in gaps if gap.end <= self.follows_until
+            (gap.file, gap.first_line): gap for gap in unread if gap.end <= self.follows_until
         }
         record = folder.record
         known = (max(self.begin, record.span[0]), self.end) if record else (0, 0)
         self.late = None
         if record and not record.is_listed_only:
             self.late = Late(kind, gaps, settings.zone, *known)
-        self.alive: dict[str, Event] = {}
-        """The last version of each object not deleted; kept only where a gap needs it."""
+        self.number = 0
+        self.gap: Gap | None = None
+        self.listing: list[tuple[int, Event]] = []
+        self.alive: dict[str, dict[str, Any]] = {}
+        """The last row of each object not deleted; kept only where a gap needs it."""
+        self._remember(table, folder.streams[kind])
 
-    def batches(self) -> Iterator[Batch]:
-        """The rows of the kind's table."""
-        number, gap, listing = 0, None, []
-        for event in events(self.folder, self.kind):
-            if isinstance(event, Refused):
-                self._refuse(event.after, event.example.split(":", 1)[0], event)
-                continue
-            number += 1
-            if gap and not (event.file == gap.file and event.number <= gap.last_line):
-                yield from self._after_gap(gap, listing)
-                gap, listing = None, []
-            gap = self.gaps.get((event.file, event.number), gap)
-            if gap:
-                listing.append((number, event))
-            else:
-                self._take(number, event)
-                yield from self.rows.full()
-        yield from self._after_gap(gap, listing) if gap else ()
-        yield from self._copies_back()
+    def _remember(self, table: str, parts: dict[str, Survey]) -> None:
+        """What an earlier reading left, where a gap or news of the day before may need it."""
+        first = min((s.first for name, s in parts.items() if name in self.folder.unread), default=0)
+        self.days.of(first)
+        is_late = self.late is not None and first < self.late.until_of(self.days.begin)
+        if not self.folder.memory.last or not (self.gaps or is_late):
+            return
+        rows = list(self.folder.memory.rows(table))
+        if self.late:
+            self.late.remember(rows)
+        if self.gaps:
+            self.alive = {row[self.key]: row for row in rows}
+
+    def take(self, event: Event) -> Iterator[Batch]:
+        """One line more; the rows that are ready by it."""
+        self.number += 1
+        number = place_in_spool(event) if self.folder.is_spool else self.number
+        gap = self.gap
+        if gap and not (event.file == gap.file and event.number <= gap.last_line):
+            yield from self._after_gap(gap)
+        self.gap = self.gaps.get((event.file, event.number), self.gap)
+        if self.gap:
+            self.listing.append((number, event))
+        else:
+            self._take(number, event)
+            yield from self.rows.full()
+
+    def rest(self) -> Iterator[Batch]:
+        """The rows that are left when all was read."""
+        if self.gap:
+            yield from self._after_gap(self.gap)
         yield from self.rows.rest()
-
-    def _refuse(self, at: int | None, file: str, refused: Refused) -> None:
-        when = at if at is not None else (self.folder.record or Record((0, 0))).span[0]
-        if self.begin <= when < self.end:
-            self.rejections.add(self.days.of(when), file, refused.reason, refused.example)
 
     def _take(self, number: int, event: Event) -> None:
         """One version: a row if it lies in the window, and its news of days before."""
         if event.change in ("GAP", "BOOKMARK", "ERROR"):
             return
-        if event.observed <= self.follows_until:
-            self._follow(event)
         is_inside = self.begin <= event.observed < self.end
-        if not (is_inside or (self.late and self.end <= event.observed < self.late.until)):
+        is_heard = self.late is not None and self.end <= event.observed < self.late.until
+        is_followed = event.observed <= self.follows_until
+        if not (is_inside or is_heard or is_followed):
             return
         row = self._row(number, event, is_inside)
         if row is None:
             return
+        if is_followed:
+            self.alive[row[self.key]] = row
+            if event.change == "DELETED":
+                del self.alive[row[self.key]]
         if is_inside:
             self.rows.add(row)
-        if self.late:
+        if self.late and (is_inside or is_heard):
             for heard in self.late.rows(row, event.observed):
                 self.rows.add(heard)
-
-    def _follow(self, event: Event) -> None:
-        if (uid := self._uid(event)) is None:
-            return
-        self.alive[uid] = event
-        if event.change == "DELETED":
-            del self.alive[uid]
-
-    def _uid(self, event: Event) -> str | None:
-        try:
-            meta = version_of(event, 0, self.days).object["metadata"]
-            return str(meta["uid"] if self.kind != "Namespace" else meta["name"])
-        except (Unusable, KeyError, TypeError, AttributeError):
-            return None  # refused where it is parsed
 
     def _row(self, number: int, event: Event, is_noted: bool) -> dict[str, Any] | None:
         """A version's row; what cannot be used is noted on its own day."""
@@ -170,65 +203,69 @@ class _Reader:
             note(error.reason, f"{event.file}:{event.number} {error.example}")
             return None
 
-    def _after_gap(self, gap: Gap, listing: list[tuple[int, Event]]) -> Iterator[Batch]:
+    def _after_gap(self, gap: Gap) -> Iterator[Batch]:
         """What the new list lacks was deleted at the gap's begin; then the list."""
-        there = {self._uid(event) for _, event in listing}
-        gone = [uid for uid in self.alive if uid not in there]
+        listing, self.gap, self.listing = self.listing, None, []
+        told = [(number, event, *self._identity(event)) for number, event in listing]
+        there = {key for _, _, key, _ in told}
         place = f"{gap.file}:{gap.first_line} lacks it"
-        for number, uid in enumerate(gone, listing[0][0]):
-            event = self.alive.pop(uid)
+        gone = sorted(key for key in self.alive if key not in there)
+        for number, key in enumerate(gone, listing[0][0]):
+            row = self.alive.pop(key)
             if self.begin <= gap.begin < self.end:
-                self._add_gone(number, event, gap.begin, place)
+                self.rows.add(self._gone(number, row, gap.begin, place))
                 yield from self.rows.full()
-        for number, event in listing:
-            if not self._is_known(event):
-                self._take(number, event)
+        for number, event, key, version in told:
+            before = self.alive.get(key or "")
+            if before is None or version is None or before["version_name"] != version:
+                self._take(number, event)  # else it says again what was seen before the gap
             yield from self.rows.full()
 
-    def _is_known(self, event: Event) -> bool:
-        """Whether a list says again what was seen before its gap."""
-        before = self.alive.get(self._uid(event) or "")
-        try:
-            metas = [version_of(e, 0, self.days).object["metadata"] for e in (before, event) if e]
-            return len({meta["resourceVersion"] for meta in metas}) == 1 < len(metas)
-        except (Unusable, KeyError, TypeError, AttributeError):
-            return False
-
-    def _add_gone(self, number: int, event: Event, at: int, place: str) -> None:
-        half = ROOM // 2
+    def _identity(self, event: Event) -> tuple[str | None, str | None]:
+        """Which object a line is of, and its version."""
         try:
             version = version_of(event, 0, self.days)
-            version = version._replace(
-                sequence=sequence(at, half + number % half, self.days),
-                observed=at,
-                day=self.days.of(at),
-                change="DELETED",
-                ref=f"{place}, last seen {version.ref}",
-            )
-            self.rows.add(self.parse(version, self.settings))
+            meta = version.object["metadata"]
+            key = str(meta["name" if self.key.endswith("_name") else "uid"])
+            return key, version.columns(self.settings)["version_name"]
+        except (Unusable, KeyError, TypeError, AttributeError):
+            return None, None  # refused where it is parsed
+
+    def _gone(self, number: int, row: dict[str, Any], at: int, place: str) -> dict[str, Any]:
+        half = ROOM // 2
+        return row | {
+            "sequence_number": sequence(at, half + number % half, self.days),
+            "observed_at": at,
+            "day_on": self.days.of(at),
+            "change_name": "DELETED",
+            "source_ref": f"{place}, last seen {row['source_ref']}",
+        }
+
+
+def _copies_back(folder: Folder, settings: Settings, window: Window | None) -> Iterator[Batch]:
+    """For lists alone: each earlier day of the known window gets what was there by its end.
+
+    No day but the list's own has an observation, yet the window reaches back to the earliest
+    bind; the copies say by `observed_at` when the list was really read.
+    """
+    days = Days(settings.zone)
+    begin = micros_of(window.begin) if window else 0
+    end = micros_of(window.end) if window else 2**62
+    first, last = (days.of(at) for at in (folder.record or Record((0, 0))).span)
+    earlier = Window(settings.cluster, first, last, settings.zone)
+    rows = {table: Rows(table) for table, _ in PARSERS.values()}
+    for number, event in enumerate(events(folder)):
+        if isinstance(event, Refused):
+            continue
+        table, parse = PARSERS[event.kind]
+        try:
+            row = parse(version_of(event, number, days), settings)
         except Unusable:
-            return  # it was refused when it was seen
-
-    def _copies_back(self) -> Iterator[Batch]:
-        """For lists alone: each earlier day of the known window gets what was there by its end.
-
-        No day but the list's own has an observation, yet the window reaches back to the earliest
-        bind; the copies say by `observed_at` when the list was really read.
-        """
-        record = self.folder.record
-        if not (record and record.is_listed_only):
-            return
-        first, last = (self.days.of(at) for at in record.span)
-        earlier = Window(self.settings.cluster, first, last, self.settings.zone)
-        for number, event in enumerate(events(self.folder, self.kind)):
-            if isinstance(event, Refused):
-                continue
-            try:
-                row = self.parse(version_of(event, number, self.days), self.settings)
-            except Unusable:
-                continue  # it was refused on the list's own day
-            for day in earlier.days():
-                over = micros_of(midnight(day + timedelta(days=1), self.settings.zone))
-                if self.begin < over <= self.end and (row.get("created_at") or 0) < over:
-                    self.rows.add(row | {"day_on": day})
-                    yield from self.rows.full()
+            continue  # it was refused on the list's own day
+        for day in earlier.days():
+            over = micros_of(midnight(day + timedelta(days=1), settings.zone))
+            if begin < over <= end and (row.get("created_at") or 0) < over:
+                rows[table].add(row | {"day_on": day})
+                yield from rows[table].full()
+    for each in rows.values():
+        yield from each.rest()

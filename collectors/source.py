@@ -3,7 +3,7 @@
 What a kind of source looks like belongs to its own module.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
+from collectors.surveys import Memory
 from models.config import Config, Labels
 from models.gpus import canonical
 from models.rules import WorkloadClass
@@ -70,6 +71,8 @@ class Settings:
     """Until when a server is read; None: until the present."""
     recent_days: int = 3
     """How far back a server is asked that keeps more than anyone wants at first."""
+    spools: Mapping[Path, Memory] = field(default_factory=dict)
+    """Spools of which the lake has some segments already."""
 
 
 def settings(config: Config, cluster: str, sources: Iterable[Any] = ()) -> Settings:
@@ -118,4 +121,10 @@ class Version(NamedTuple):
             "observed_at": self.observed,
             "change_name": self.change,
             "source_ref": self.ref,
+            "version_name": self._version(),
         }
+
+    def _version(self) -> str | None:
+        meta = self.object.get("metadata")
+        told = meta.get("resourceVersion") if isinstance(meta, dict) else None
+        return str(told) if told else None

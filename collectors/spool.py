@@ -7,7 +7,6 @@ and never change. What is on the disk decides where the recorder goes on, nothin
 
 import gzip
 import os
-import re
 import shutil
 import threading
 from collections.abc import Callable, Iterator
@@ -16,20 +15,25 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
+from uuid import uuid4
 
 import filelock
 import orjson
 
+from collectors.spool_files import (
+    SEALED,
+    STATE,
+    SpoolError,
+    ingested_number,
+    number_of,
+    sync_folder,
+    write_whole,
+)
 from collectors.streams import LISTING
 
-OPEN, SEALED, STATE, LOCK = ".open", ".jsonl.gz", "state.json", "recorder.lock"
-_SEGMENT = re.compile(r"(\d{12})-[0-9TZ]{16}")
+OPEN, LOCK = ".open", "recorder.lock"
 SPARE_BYTES = 64 << 20
 """So much of the disk is left to others; the state and a seal need some of it, too."""
-
-
-class SpoolError(Exception):
-    """The spool cannot be used; the text says how to mend it."""
 
 
 class Line(NamedTuple):
@@ -94,6 +98,8 @@ class Spool:
         self._size, self._opened_at = 0, self.now()
         self._is_dirty = self._is_closed = False
         self._number = 0
+        self.name = uuid4().hex
+        """By which a lake knows this spool, wherever its folder is moved."""
         self._lock = filelock.FileLock(self.folder / LOCK, thread_local=False)
 
     def open(self) -> None:
@@ -203,7 +209,7 @@ class Spool:
             self._path = self.folder / f"{name}{OPEN}"
             self._file = self._path.open("ab")
             self._size = 0
-            _sync_folder(self.folder)
+            sync_folder(self.folder)
         return self._file
 
     @contextmanager
@@ -236,6 +242,7 @@ class Spool:
     def _write_state(self) -> None:
         """Where the recorder stands after the last sealed segment."""
         told = {
+            "spool": self.name,
             "segment": self._number,
             "kinds": {
                 kind: {"version": stand.version, "observed_at": stand.observed_at}
@@ -245,10 +252,12 @@ class Spool:
         write_whole(self.folder / STATE, told)
 
     def _forget(self) -> None:
-        """Remove what is older than it is kept."""
+        """Remove what the lake has and is older than it is kept."""
         oldest = self.now() - timedelta(days=self.keep_days)
+        ingested = ingested_number(self.folder)
         for path in self.sealed():
-            if datetime.fromtimestamp(path.stat().st_mtime, UTC) >= oldest:
+            is_old = datetime.fromtimestamp(path.stat().st_mtime, UTC) < oldest
+            if not is_old or number_of(path.name) > ingested:
                 return
             path.unlink()
 
@@ -258,7 +267,7 @@ class Spool:
         for path in self.folder.glob("*.part"):
             path.unlink()
         for path in self.sealed():
-            if _number(path) > known:
+            if number_of(path.name) > known:
                 with gzip.open(path, "rb") as file:
                     self._replay(file)
         for path in sorted(self.folder.glob(f"*{OPEN}")):
@@ -266,7 +275,7 @@ class Spool:
                 path.unlink()
                 continue
             self._mend(path)
-        numbers = [_number(path) for path in self.sealed()]
+        numbers = [number_of(path.name) for path in self.sealed()]
         self._number = max([known, *numbers])
         self._write_state()
 
@@ -277,6 +286,7 @@ class Spool:
         try:
             told = orjson.loads(path.read_bytes())
             self.stands = {kind: Stand(**stand) for kind, stand in told["kinds"].items()}
+            self.name = str(told.get("spool") or self.name)
             return int(told["segment"])
         except (orjson.JSONDecodeError, KeyError, TypeError, ValueError):
             raise SpoolError(
@@ -350,32 +360,4 @@ def _pack(path: Path) -> None:
         packed.flush()
         os.fsync(packed.fileno())
     aside.replace(path.with_suffix(SEALED))
-    _sync_folder(path.parent)
-
-
-def write_whole(path: Path, told: dict[str, Any]) -> None:
-    """A file of JSON in place of what was there, whole or not at all."""
-    aside = path.with_name(f"{path.name}.new")
-    with aside.open("wb") as file:
-        file.write(orjson.dumps(told, option=orjson.OPT_INDENT_2))
-        file.flush()
-        os.fsync(file.fileno())
-    aside.replace(path)
-    _sync_folder(path.parent)
-
-
-def _number(path: Path) -> int:
-    found = _SEGMENT.match(path.name)
-    if not found:
-        raise SpoolError(f"{path} is no segment: move it out of the spool")
-    return int(found[1])
-
-
-def _sync_folder(folder: Path) -> None:
-    """A new name is safe only once its folder is on the disk."""
-    if os.name == "posix":
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+    sync_folder(path.parent)

@@ -9,7 +9,6 @@ import gzip
 import re
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,6 +17,7 @@ import orjson
 
 from collectors.quantities import micros
 from collectors.source import Unusable
+from collectors.surveys import Run, Survey, Surveyed
 
 READ = {
     ("", "Namespace"): "Namespace",
@@ -123,47 +123,13 @@ def lines(path: Path) -> Iterator[Line | Refused]:
             yield Refused(number + 1, after, "file_broken", str(error))
 
 
-class Run(NamedTuple):
-    """A list inside a stream: its first and last line, when it began, and the line before it."""
-
-    first: int
-    last: int
-    begin: int
-    before: int | None
-
-
-@dataclass
-class Survey:
-    """What one stream says of one kind; its lines may lie in any order."""
-
-    first: int
-    last: int
-    runs: list[Run] = field(default_factory=list)
-    is_watched: bool = False
-    """Whether there are other lines than those of lists."""
-    is_listing: bool = False
-    """Whether its last line was one of a list."""
-
-
-@dataclass
-class Surveyed:
-    """What a file holds: a survey of each kind, and lines of kinds that we do not use."""
-
-    kinds: dict[str, Survey] = field(default_factory=dict)
-    others: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """Other kind -> lines, and when the first of them was observed."""
-    good: int = 0
-    fault: str = "other_file"
-    """Why the file is not used, where it has no good line."""
-
-
 def survey(path: Path) -> Surveyed:
     """What a stream holds; kept while the file does not change."""
     state = path.stat()
     return _survey(path, state.st_mtime_ns, state.st_size)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=4096)
 def _survey(path: Path, changed: int, size: int) -> Surveyed:
     found = Surveyed()
     for line in lines(path):
@@ -172,6 +138,8 @@ def _survey(path: Path, changed: int, size: int) -> Surveyed:
                 found.fault = line.reason
             continue
         found.good += 1
+        found.first = line.observed if found.first is None else min(found.first, line.observed)
+        found.last = line.observed if found.last is None else max(found.last, line.observed)
         if line.kind not in KINDS:
             times, first = found.others.get(line.kind, (0, line.observed))
             found.others[line.kind] = (times + 1, first)

@@ -15,8 +15,10 @@ import duckdb
 from lake.connect import NAME, literal
 from lake.errors import LakeError
 from lake.files import tables_with
+from lake.staging import SPOOLS
 from lake.writer import transaction
 from models.catalog import CATALOG
+from models.meta import SEGMENTS
 
 AUTHOR = "gpuledger"
 ERROR_LENGTH = 4000
@@ -30,6 +32,7 @@ class Plan:
     cluster: str
     begin_on: date
     end_on: date
+    end_at: datetime
     began_at: datetime
     tables: tuple[str, ...]
     tag: Mapping[str, Any]
@@ -65,13 +68,13 @@ def swap(con: duckdb.DuckDBPyConnection, plan: Plan) -> int:
                 "run": plan.run_id,
             },
         )
+        _keep_segments(con, plan)
         there = tables_with(con, plan.cluster, plan.begin_on, plan.end_on)
         for name in plan.tables:
+            if name == SEGMENTS.name:
+                continue
             if CATALOG[name].is_daily:
-                if name in there:
-                    con.execute(f"delete from {NAME}.{name} where {window}")
-                if con.execute(f"select 1 from {name} where {window} limit 1").fetchall():
-                    con.execute(f"insert into {NAME}.{name} by name from {name} where {window}")
+                _swap_days(con, name, window, is_there=name in there)
             elif _differ(con, name):
                 con.execute(f"delete from {NAME}.{name}")
                 con.execute(f"insert into {NAME}.{name} by name from {name}")
@@ -108,6 +111,56 @@ def record_failure(
         _record(con, run_id, cluster, begin_on, end_on, error_text[:ERROR_LENGTH], since)
 
     transaction(con, work)
+
+
+def _swap_days(con: duckdb.DuckDBPyConnection, name: str, window: str, *, is_there: bool) -> None:
+    """The window's rows in place of those that the lake has; where it only gains some, those."""
+    rows = f"from {name} where {window}"
+    if is_there and CATALOG[name].layer == "raw":
+        columns = ", ".join(column.name for column in CATALOG[name].columns)
+        there = f"select {columns} from {NAME}.{name} where {window}"
+        numbers = f"select hash(t) as number from ({there}) as t"
+        staged = f"select hash(t) as number from (select {columns} {rows}) as t"
+        [(lost,)] = con.execute(f"select count(*) from ({numbers} except all {staged})").fetchall()
+        if not lost:
+            con.execute(
+                f"insert into {NAME}.{name} by name select {columns} from "
+                f"(select {columns}, hash(t) as number from (select {columns} {rows}) as t) "
+                f"where number not in ({numbers})"
+            )
+            return
+    if is_there:
+        con.execute(f"delete from {NAME}.{name} where {window}")
+    if con.execute(f"select 1 {rows} limit 1").fetchall():
+        con.execute(f"insert into {NAME}.{name} by name {rows}")
+
+
+def _keep_segments(con: duckdb.DuckDBPyConnection, plan: Plan) -> None:
+    """Book the segments whose rows are published with them.
+
+    LakeError where another run has taken segments of the window since this one began: its rows
+    would be replaced by those of a run that does not know them.
+    """
+    if SEGMENTS.name not in plan.tables:
+        return
+    [(newer, name)] = con.execute(
+        f"select count(*), min(there.segment_name) from {NAME}.{SEGMENTS.name} as there "
+        f"inner join {SPOOLS} as k on k.spool_name = there.spool_name "
+        f"where there.cluster_name = {literal(plan.cluster)} "
+        "and there.segment_name > k.last_name "
+        f"and there.first_observed_at < timestamptz {literal(plan.end_at.isoformat())} "
+        f"and not exists (select 1 from {SEGMENTS.name} as mine "
+        "where mine.spool_name = there.spool_name and mine.segment_name = there.segment_name)"
+    ).fetchall()
+    if newer:
+        raise LakeError(
+            f"{plan.cluster}: another run took {newer} segments from {name} on meanwhile: run again"
+        )
+    con.execute(
+        f"insert into {NAME}.{SEGMENTS.name} by name select mine.* from {SEGMENTS.name} as mine "
+        f"anti join {NAME}.{SEGMENTS.name} as there "
+        "using (cluster_name, spool_name, segment_name)"
+    )
 
 
 def _refuse_closed(con: duckdb.DuckDBPyConnection, plan: Plan) -> None:

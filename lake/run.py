@@ -187,6 +187,7 @@ class Run:
                 cluster=self.window.cluster,
                 begin_on=self.window.begin_on,
                 end_on=self.window.end_on,
+                end_at=self.window.end,
                 began_at=self._staging.began_at,
                 tables=tuple(changed),
                 tag=dict(tag or {}),

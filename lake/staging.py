@@ -26,6 +26,8 @@ SPILL_SECONDS = 48 * 3600
 
 BOOK = "main.staged_tables"
 """In each file: the staged tables, and of those that only hold what the lake has, a fingerprint."""
+SPOOLS = "main.spools"
+"""Likewise: the recorders' spools that the run reads, and up to where the lake had them."""
 
 
 class Staging:
@@ -58,11 +60,15 @@ class Staging:
                 self._con = opened_database(self.home, self.path)
                 # It is thrown away when it is closed, or read again from its log.
                 self._con.execute("pragma disable_checkpoint_on_shutdown")
-                for layer in ("raw", "core", "mart"):
+                for layer in ("raw", "core", "mart", "meta"):
                     self._con.execute(f"create schema if not exists {layer}")
                 self._con.execute(
                     f"create table if not exists {BOOK} "
                     "(table_name varchar primary key, fingerprint_text varchar)"
+                )
+                self._con.execute(
+                    f"create table if not exists {SPOOLS} "
+                    "(spool_name varchar primary key, last_name varchar, folder_text varchar)"
                 )
             return self._con.cursor()
 

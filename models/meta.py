@@ -18,12 +18,16 @@ LAKE = Table(
 SEGMENTS = Table(
     name="meta.segments",
     doc="Sealed spool segments that have been ingested, each once.",
-    grain=("cluster_name", "segment_name"),
+    grain=("cluster_name", "spool_name", "segment_name"),
     is_daily=False,
     columns=(
         CLUSTER,
+        Column("spool_name", Kind.TEXT, "The spool's own name, given when it was made."),
         Column("segment_name", Kind.TEXT, "The segment's file."),
-        Column("row_count", Kind.COUNT, "Rows in it.", minimum=0),
+        Column("line_count", Kind.COUNT, "Good lines in it, of whatever kind.", minimum=0),
+        Column("first_observed_at", Kind.INSTANT, "Its earliest line.", nullable=True),
+        Column("last_observed_at", Kind.INSTANT, "Its latest line.", nullable=True),
+        Column("surveys_json", Kind.TEXT, "Of each kind: since when, until when, its lists."),
         Column("ingested_at", Kind.INSTANT, "When."),
     ),
 )

@@ -32,6 +32,9 @@ VERSION = (
     Column("observed_at", Kind.INSTANT, "When the source was read (sub-second kept)."),
     Column("change_name", Kind.TEXT, "What the source said had happened.", choices=CHANGES),
     Column("source_ref", Kind.TEXT, "File and line, or query, to read it again."),
+    Column(
+        "version_name", Kind.TEXT, "The resourceVersion that its server gave it.", nullable=True
+    ),
 )
 
 POD_VERSIONS = Table(

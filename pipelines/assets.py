@@ -30,6 +30,7 @@ from pipelines.cli_common import config_of, home_of
 from pipelines.collect import counts, gather, reachable, sources_of, widened
 from pipelines.compute import compute_table
 from pipelines.graph import order, tables_read
+from pipelines.spools import is_lost, tell_recorders
 
 FIRST_ON = "2023-01-01"
 FRESH = dg.FreshnessPolicy.time_window(fail_window=timedelta(hours=30))
@@ -169,7 +170,7 @@ def raw_tables(context: dg.AssetExecutionContext, ledger: Ledger) -> Iterator[dg
         run, cluster = step.run, step.run.window.cluster
         given = sources_of(config, cluster)
         there, missing = reachable(given)
-        if given and not there:
+        if (given and not there) or is_lost(home, cluster, given, there):
             raise dg.Failure("; ".join(missing))
         run.widen(widened(home, config, cluster, run.window, there))
         missing += gather(run, config, there).unreachable
@@ -228,6 +229,8 @@ def published(context: dg.AssetExecutionContext, ledger: Ledger) -> dg.Materiali
         with step.run.connect() as con:
             [shares] = con.execute(COVERAGE).fetchall()
         number = publish(step.run)
+        for note in tell_recorders(step.run):
+            context.log.warning(note)
     step.run.discard()
     names = ("observed_ratio", "recorded_ratio", "priced_ratio")
     coverage = {n: share for n, share in zip(names, shares, strict=True) if share is not None}

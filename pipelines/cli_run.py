@@ -71,7 +71,7 @@ def one(
 
     with progress(plain(cluster)) as step:
         try:
-            window = _window(config, cluster, begin_on, last_on)
+            window = _window(home, config, cluster, begin_on, last_on)
             outcome = process(
                 home, config, cluster, window, sources=sources, progress=step, at_once=True
             )
@@ -86,10 +86,11 @@ def one(
 
 
 def _window(
-    config: "Config", cluster: str, begin_on: date | None, last_on: date | None
+    home: "Home", config: "Config", cluster: str, begin_on: date | None, last_on: date | None
 ) -> "Window | None":
     """The days asked for; an end that is not told is that of the sources."""
     from collectors.source import Unreadable
+    from lake.create import create
     from models.window import Window
     from pipelines.collect import reachable, sources_of, window_of
 
@@ -98,7 +99,8 @@ def _window(
     if begin_on is None or last_on is None:
         sources, _ = reachable(sources_of(config, cluster))
         try:
-            known = window_of(config, cluster, sources) if sources else None
+            create(home, config.lake.accounting_zone, config.lake.currency)
+            known = window_of(home, config, cluster, sources) if sources else None
         except Unreadable:
             return None  # `process` says so
         if known is None:

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from collectors import recorded_first
-from collectors.source import Unreadable
+from collectors.source import Settings, Unreadable
 from collectors.source import settings as settings_of
 from collectors.sources import ALL
 from lake.connect import literal
@@ -21,6 +21,7 @@ from models.book import frames
 from models.catalog import CATALOG
 from models.config import Config
 from models.window import Window
+from pipelines import spools
 from pipelines.carry import carry
 from pipelines.metrics import Metrics, Tell
 
@@ -49,17 +50,25 @@ def sources_of(config: Config, cluster: str) -> Sequence[Any]:
 
 
 def window_of(
-    config: Config, cluster: str, sources: Sequence[Any], now: datetime | None = None
+    home: Home,
+    config: Config,
+    cluster: str,
+    sources: Sequence[Any],
+    now: datetime | None = None,
 ) -> Window | None:
     """The days that the sources know anything of by `now`; None where they know nothing."""
     settings = replace(settings_of(config, cluster), now=now)
+    return _known(spools.remembered(home, settings, sources), sources)
+
+
+def _known(settings: Settings, sources: Sequence[Any]) -> Window | None:
     recorders = [source for source in sources if not _is_metrics(source)]
     spans = [ALL[source.kind].span(source, settings) for source in recorders or sources]
     known = [span for span in spans if span is not None]
     if not known:
         return None
     span = (min(begin for begin, _ in known), max(end for _, end in known))
-    return Window.around(cluster, span, config.lake.accounting_zone)
+    return Window.around(settings.cluster, span, settings.zone)
 
 
 def _is_metrics(source: Any) -> bool:
@@ -90,11 +99,17 @@ def widened(
     A day is folded from the day before: where the lake lacks that, a record that began earlier
     is read from its begin on. A server's scrapes tell all that there is, each anew.
     """
-    known = window_of(config, cluster, sources, now) if sources else window
+    settings = replace(settings_of(config, cluster), now=now)
+    settings = spools.remembered(home, settings, sources, window)
+    known = _known(settings, sources) if sources else window
     if known is None:
         raise Unreadable(f"{cluster}: the sources know no pods or nodes: {NEEDED}")
+    first_on = spools.first_day(settings, known.zone)
     if window is None:
-        return known
+        begin_on = known.begin_on if first_on is None else max(first_on, known.begin_on)
+        return Window(cluster, begin_on, known.end_on, known.zone)
+    if first_on is not None and first_on < window.begin_on < known.end_on:
+        return Window(cluster, max(first_on, known.begin_on), window.end_on, window.zone)
     begins = known.begin_on < window.begin_on < known.end_on
     if not begins or all(map(_is_metrics, sources)) or _has_day_before(home, window):
         return window
@@ -162,9 +177,12 @@ def _stage(
         run.begin(table)
     loaded = run.load(*DAILY, begin_on=day_before, end_on=run.window.begin_on)
     settings = settings_of(config, run.window.cluster, sources)
+    settings = spools.remembered(run.home, settings, sources, run.window)
+    spools.load(run, settings)
     for source in sources:
         for batch in ALL[source.kind].collect(source, settings, run.window):
             run.append(CATALOG[batch.table], batch.frame)
+    spools.book(run, settings)
     unreachable = [
         text
         for source in sources

@@ -22,6 +22,7 @@ from pipelines.compute import compute_table
 from pipelines.graph import order
 from pipelines.laws import broken
 from pipelines.notes import notes
+from pipelines.spools import is_lost, tell_recorders
 
 Progress = Callable[[str, int, int], None]
 
@@ -74,7 +75,7 @@ def process(
     outcome = Outcome(cluster, window)
     given = sources_of(config, cluster) if sources is None else sources
     there, outcome.unreachable = reachable(given)
-    if given and not there:
+    if (given and not there) or is_lost(home, cluster, given, there):
         return outcome
     total = len(order()) + 3
     report("reading sources", 0, total)
@@ -93,6 +94,7 @@ def process(
         else:
             report("publishing", total - 1, total)
             outcome.snapshot = publish(run)
+            outcome.notes += tell_recorders(run)
         report("done", total, total)
     finally:
         run.discard()

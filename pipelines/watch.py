@@ -79,7 +79,7 @@ def _teller(cluster: str):
 
 def _record(name: str, recorder: "Recorder", codes: list[int]) -> None:
     from collectors.faults import Fault
-    from collectors.spool import SpoolError
+    from collectors.spool_files import SpoolError
 
     try:
         recorder.run()

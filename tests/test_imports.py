@@ -32,7 +32,7 @@ MAY_IMPORT = {
     "examples": set(),
     # Its peer is prometheus_api_client, its server the one that the tests start.
     "benchmarks": {"collectors", "lake", "models", "pipelines", "tests", "duckdb", "polars"}
-    | {"prometheus_api_client", "requests"},
+    | {"orjson", "prometheus_api_client", "requests"},
 }
 LIGHT_COMMANDS = {
     "query": ["query", "select 1"],

@@ -59,7 +59,7 @@ def computed(home: Home, fleet: Fleet) -> Iterator[Connection]:
     with tempfile.TemporaryDirectory() as folder:
         config = fleet.write(Path(folder), "alpha")
         sources = sources_of(config, "alpha")
-        window = window_of(config, "alpha", sources)
+        window = window_of(home, config, "alpha", sources)
         assert window
         run = Run(home, uuid4().hex[:12], window)
         try:

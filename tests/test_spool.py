@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from collectors import spool as module
-from collectors.spool import OPEN, SEALED, Line, Spool, SpoolError, line
+from collectors.spool import OPEN, Line, Spool, line
+from collectors.spool_files import SEALED, SpoolError, tell_ingested
 
 POD = "v1/Pod"
 
@@ -197,16 +198,23 @@ def test_a_state_that_nobody_can_read_is_told_and_not_guessed(made):
         made()
 
 
-def test_old_segments_are_removed_and_where_it_stands_is_not_forgotten(made, clock):
+def test_old_segments_that_a_lake_has_are_removed_and_where_it_stands_is_not_forgotten(made, clock):
     spool = made(keep_days=1)
     spool.add(a_line("BOOKMARK", 5))
     spool.close()
     clock.now = datetime.now(UTC) + timedelta(days=2)
+    [first] = spool.sealed()
     again = made(keep_days=1)
     again.add(a_line("ADDED", 6))
     again.close()
-    assert again.sealed() == []
-    assert made().stand(POD).version == "6"
+    assert len(again.sealed()) == 2  # no lake has told that it has them
+    tell_ingested(again.folder, first.name)
+    third = made(keep_days=1)
+    third.add(a_line("ADDED", 7))
+    third.close()
+    assert first not in third.sealed() and len(third.sealed()) == 2
+    assert made().stand(POD).version == "7"
+    assert made().name == spool.name
 
 
 @settings(max_examples=60)
