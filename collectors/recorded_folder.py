@@ -18,7 +18,7 @@ from collectors.folders import is_metrics
 from collectors.kubernetes import PARSERS
 from collectors.source import Settings, Unusable, Version
 from collectors.spool_files import SEALED, STATE, number_of
-from collectors.streams import KINDS, Listed, Refused, lines, listed, survey
+from collectors.streams import KINDS, Listed, Refused, lines, listed, survey, surveys
 from collectors.surveys import Memory, Survey, Surveyed
 from models.window import Window
 
@@ -104,10 +104,8 @@ def _opened_spool(path: Path, settings: Settings, window: Window | None) -> Fold
             folder.streams.setdefault(kind, {})[name] = part
     folder.memory.taken = {}
     until = micros_of(window.end) if window else 2**62
-    for file in sorted(path.glob(f"*{SEALED}")):
-        if file.name <= folder.memory.last:
-            continue
-        found = survey(file)
+    files = sorted(f for f in path.glob(f"*{SEALED}") if f.name > folder.memory.last)
+    for file, found in zip(files, surveys(files), strict=True):
         if found.last is not None and found.last >= until:
             break
         _add(folder, file.name, found)

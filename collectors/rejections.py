@@ -70,6 +70,11 @@ class Rejections:
         self.counts[key] = self.counts.get(key, 0) + times
         self.examples.setdefault(key, example[:200])
 
+    def take(self, other: "Rejections") -> None:
+        """What was refused elsewhere."""
+        for (day, place, reason), number in other.counts.items():
+            self.add(day, place, reason, other.examples[day, place, reason], number)
+
     def batches(self) -> Iterator[Batch]:
         """All of them as rows."""
         rows = Rows("raw.rejections")

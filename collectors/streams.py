@@ -8,13 +8,13 @@ the record covers to `coverage`.
 import gzip
 import re
 import zlib
-from collections.abc import Iterator
-from functools import lru_cache
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import orjson
 
+from collectors.beside import beside
 from collectors.quantities import micros
 from collectors.source import Unusable
 from collectors.surveys import Run, Survey, Surveyed
@@ -123,14 +123,30 @@ def lines(path: Path) -> Iterator[Line | Refused]:
             yield Refused(number + 1, after, "file_broken", str(error))
 
 
+_KNOWN: dict[tuple[Path, int, int], Surveyed] = {}
+"""Surveys of files as they were, by path, time of change and size."""
+MOST_KNOWN = 10_000
+
+
 def survey(path: Path) -> Surveyed:
     """What a stream holds; kept while the file does not change."""
-    state = path.stat()
-    return _survey(path, state.st_mtime_ns, state.st_size)
+    return surveys([path])[0]
 
 
-@lru_cache(maxsize=4096)
-def _survey(path: Path, changed: int, size: int) -> Surveyed:
+def surveys(paths: Sequence[Path]) -> list[Surveyed]:
+    """What many streams hold, read beside each other where it is worth it."""
+    keys = [(path, state.st_mtime_ns, state.st_size) for path in paths for state in [path.stat()]]
+    unknown = [key[0] for key in keys if key not in _KNOWN]
+    if len(_KNOWN) > MOST_KNOWN:
+        _KNOWN.clear()
+        unknown = list(paths)
+    with beside(unknown) as workers:
+        found = dict(zip(unknown, workers.results(_survey, [(p,) for p in unknown]), strict=True))
+    _KNOWN.update((key, found[key[0]]) for key in keys if key[0] in found)
+    return [_KNOWN[key] for key in keys]
+
+
+def _survey(path: Path) -> Surveyed:
     found = Surveyed()
     for line in lines(path):
         if isinstance(line, Refused):

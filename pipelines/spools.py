@@ -77,17 +77,9 @@ def is_lost(home: Home, cluster: str, given: Sequence[Any], there: Sequence[Any]
 
 
 def load(run: Run, settings: Settings) -> None:
-    """Stage the lake's rows of segments that are not read again, and remember who was alive."""
-    if not any(memory.last for memory in settings.spools.values()):
-        return
-    window = run.window
-    run.load(*VERSIONS, raw.REJECTIONS)
-    inside = f"day_on >= date '{window.begin_on}' and day_on < date '{window.end_on}'"
-    with run.connect() as con:
-        for table in VERSIONS:
-            kept = f"({OF_SEGMENTS} and change_name <> 'CARRIED')"
-            con.execute(f"delete from {table.name} where {inside} and not {kept}")
-        con.execute(f"delete from raw.rejections where {inside} and not {OF_SEGMENTS}")
+    """Stage the lake's rows of segments that are not read again, and tell who was alive."""
+    if any(memory.last for memory in settings.spools.values()):
+        _load_rows(run)
 
     def rows(table: str) -> Iterator[dict[str, Any]]:
         query = (
@@ -101,6 +93,17 @@ def load(run: Run, settings: Settings) -> None:
 
     for memory in settings.spools.values():
         memory.rows = rows
+
+
+def _load_rows(run: Run) -> None:
+    window = run.window
+    run.load(*VERSIONS, raw.REJECTIONS)
+    inside = f"day_on >= date '{window.begin_on}' and day_on < date '{window.end_on}'"
+    with run.connect() as con:
+        for table in VERSIONS:
+            kept = f"({OF_SEGMENTS} and change_name <> 'CARRIED')"
+            con.execute(f"delete from {table.name} where {inside} and not {kept}")
+        con.execute(f"delete from raw.rejections where {inside} and not {OF_SEGMENTS}")
 
 
 def book(run: Run, settings: Settings) -> None:

@@ -7,6 +7,7 @@ import gzip
 import json
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from datetime import timedelta
 from itertools import pairwise
@@ -196,6 +197,24 @@ FILES = """
     where t.table_name = 'pod_versions' order by f.data_file_id
 """
 """The files of a table, also those that were replaced."""
+
+
+def test_segments_read_in_several_processes_give_the_same_rows(spooled, tmp_path, monkeypatch):
+    spooled.write()
+    alone, beside = Home(tmp_path / "alone"), Home(tmp_path / "beside")
+    ingested(alone, spooled.config)
+    monkeypatch.setenv("GPULEDGER_THREADS", "2")
+    monkeypatch.setattr("collectors.beside.WORTH_BYTES", 1)
+    monkeypatch.setattr("collectors.streams._KNOWN", {})
+    began = []
+    pool = ProcessPoolExecutor
+    monkeypatch.setattr(
+        "collectors.beside.ProcessPoolExecutor",
+        lambda count, **more: began.append(count) or pool(count, **more),
+    )
+    ingested(beside, spooled.config)
+    assert began == [2, 2]  # to survey, and to read
+    assert differing(alone, beside) == []
 
 
 def test_a_run_that_does_not_know_what_another_took_meanwhile_publishes_nothing(spooled, tmp_path):
