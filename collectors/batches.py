@@ -18,8 +18,10 @@ MOST_ROWS = 20_000
 TABLES = {table.name: table for table in raw.TABLES}
 FIELDS = {
     kind: [(field.name, field.dtype) for field in kind.polars.inner.fields]  # type: ignore[attr]
-    for kind in (Kind.OWNERS, Kind.REQUESTS, Kind.DEVICES, Kind.RESOURCES)
+    for kind in Kind
+    if isinstance(kind.polars, pl.List)
 }
+ARROW = {pl.String(): pa.large_string(), pl.Int64(): pa.int64(), pl.Boolean(): pa.bool_()}
 
 
 def _structs(column: Column, values: list[Any]) -> pl.Series:
@@ -31,10 +33,7 @@ def _structs(column: Column, values: list[Any]) -> pl.Series:
     flat = list(zip(*chain.from_iterable(values), strict=True))
     fields = FIELDS[column.kind]
     flat = flat or [()] * len(fields)
-    arrays = [
-        pa.array(each, pa.large_string() if dtype == pl.String() else pa.int64())
-        for each, (_, dtype) in zip(flat, fields, strict=True)
-    ]
+    arrays = [pa.array(each, ARROW[dtype]) for each, (_, dtype) in zip(flat, fields, strict=True)]
     structs = pa.StructArray.from_arrays(arrays, names=[name for name, _ in fields])
     lists = pa.LargeListArray.from_arrays(pa.array(offsets, pa.int64()), structs)
     return pl.Series(column.name, pl.from_arrow(lists), dtype=column.kind.polars)

@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from collectors import hami
+from collectors import dra, hami
 from collectors.attribution import class_for, gang_of, of_pod, of_pod_group, queue_of, told
 from collectors.containers import runs_of
 from collectors.nodes import node_row
@@ -110,8 +110,10 @@ def pod_row(version: Version, settings: Settings, note: Note) -> Row:
     conditions = {str(each.get("type")): each for each in parts(status.get("conditions"))}
     asked, askers = effective(spec, settings, note)
     cpu = asked.pop("cpu", 0)
-    if parts(spec.get("resourceClaims")):
+    claims = dra.claims_of(spec, status)
+    if claims or parts(spec.get("resourceClaims")):
         note("resource_claims", f"{namespace}/{name}")
+    askers |= dra.claimants(spec)
     workload = of_pod(meta, labels, annotations, namespace, name, uid, version.above)
     gang_name, gang_size, gang_source = gang_of(workload, labels, annotations)
     runs = runs_of(spec, status, conditions, askers, version.observed)
@@ -149,6 +151,7 @@ def pod_row(version: Version, settings: Settings, note: Note) -> Row:
         else None,
         "requests": tuple(sorted((r, units) for r, units in asked.items() if units)),
         "devices": hami.allocated(given) if given else (),
+        "claims": claims,
         "asked_gpu_model_name": _asked_model(spec),
         "cpu_milli_count": cpu,
         "labels_json": orjson.dumps(labels).decode(),
@@ -219,5 +222,7 @@ PARSERS: dict[str, tuple[str, Callable[..., Row]]] = {
     "Node": ("raw.node_versions", _guarded(node_row)),
     "Namespace": ("raw.namespace_versions", namespace_row),
     "PodGroup": ("raw.pod_group_versions", pod_group_row),
+    "ResourceClaim": ("raw.claim_versions", _guarded(dra.claim_row)),
+    "ResourceSlice": ("raw.slice_versions", _guarded(dra.slice_row)),
 }
 """Kind -> its table, and the parser of one version."""

@@ -126,6 +126,7 @@ def _constant(settings: Settings, file: str, is_start_known: bool) -> list[pl.Ex
         .otherwise(_empty(POD_TABLE, "requests"))
         .alias("requests"),
         _empty(POD_TABLE, "devices"),
+        _empty(POD_TABLE, "claims"),
         pl.col("asked_model").alias("asked_gpu_model_name"),
         pl.col("cpu").alias("cpu_milli_count"),
         pl.col("labels").alias("labels_json"),

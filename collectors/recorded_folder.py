@@ -45,6 +45,8 @@ class Folder:
     """What was read of it before; it is not read again."""
     unread: list[str] = field(default_factory=list)
     """The files of streams and lists to read, in order."""
+    knows: frozenset[str] = frozenset()
+    """The kinds that it tells of, whatever is read now."""
 
 
 class Event(NamedTuple):
@@ -92,6 +94,7 @@ def opened(path: Path, settings: Settings, window: Window | None = None) -> Fold
         if watched:  # a guess must not lead out of what is known
             folder.listed_at = min(max(folder.listed_at, watched[0]), watched[1] - 1)
     _add_lists(folder)
+    folder.knows = frozenset(folder.streams)
     folder.record = _record(folder, settings, watched)
     return folder
 
@@ -110,6 +113,7 @@ def _opened_spool(path: Path, settings: Settings, window: Window | None) -> Fold
             break
         _add(folder, file.name, found)
         folder.memory.taken[file.name] = found
+    folder.knows = frozenset(folder.streams)
     folder.record = _record(folder, settings, _watched(folder))
     return folder
 
@@ -173,7 +177,8 @@ def _earliest_bind(folder: Folder, settings: Settings, last: int) -> int:
             row = PARSERS["Pod"][1](version_of(event, 0, days), settings)
         except Unusable:
             continue
-        is_held = row["requests"] and row["node_name"] and row["finished_at"] is None
+        is_asking = row["requests"] or row["claims"]
+        is_held = is_asking and row["node_name"] and row["finished_at"] is None
         if is_held and row["bound_at"] is not None:
             found = min(found, row["bound_at"])
     return found

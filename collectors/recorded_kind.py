@@ -150,6 +150,8 @@ class Reader:
         day = self.days.of(event.observed)
 
         def note(reason: str, example: str) -> None:
+            if reason == "resource_claims" and "ResourceClaim" in self.folder.knows:
+                return  # the claims themselves are there
             if is_noted:
                 self.rejections.add(day, event.file, reason, example)
 

@@ -13,6 +13,12 @@ from collectors.source import Note, Settings
 GPU, SHARED, MIG, AMD = "nvidia.com/gpu", "nvidia.com/gpu.shared", "nvidia.com/mig-", "amd.com/gpu"
 PARTS = {"k8s.amazonaws.com/vgpu": 10}
 """Resources of which several units are one GPU: how many, as their plugins have it by default."""
+GPU_CLASSES = frozenset(
+    ("gpu.nvidia.com", "mig.nvidia.com", "vfio.gpu.nvidia.com", "gpu.amd.com", "gpu.intel.com")
+)
+"""Device classes of DRA that are GPUs."""
+BY_CLASS = "deviceclass.resource.kubernetes.io/"
+"""Begins an extended resource that is a device class: it has no claim before it is placed."""
 BESIDE = frozenset(("nvidia.com/gpumem", "nvidia.com/gpumem-percentage", "nvidia.com/gpucores"))
 """HAMi's further conditions on a GPU: not GPUs themselves."""
 SUSPECT = re.compile(
@@ -22,6 +28,8 @@ SUSPECT = re.compile(
 
 @lru_cache(maxsize=4096)
 def _known(resource: str) -> bool:
+    if resource.startswith(BY_CLASS):
+        return resource.removeprefix(BY_CLASS) in GPU_CLASSES
     return resource in (GPU, SHARED, AMD, *PARTS) or resource.startswith(MIG)
 
 

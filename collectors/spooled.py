@@ -17,7 +17,6 @@ from collectors.recorded_kind import read
 from collectors.rejections import Rejections
 from collectors.source import Batch, Settings
 from collectors.streams import survey
-from collectors.surveys import Memory
 from models.window import Window
 
 
@@ -34,7 +33,7 @@ def segments(
                 part = replace(folder, unread=list(names))
                 yield from read(part, settings, window, rejections)
                 continue
-            calls = ((folder.path, name, plain, window) for name in names)
+            calls = ((folder.path, name, folder.knows, plain, window) for name in names)
             for batches, told in workers.results(_alone, calls):
                 rejections.take(told)
                 yield from batches
@@ -53,10 +52,10 @@ def _in_turn(folder: Folder, settings: Settings) -> set[str]:
 
 
 def _alone(
-    path: Path, name: str, settings: Settings, window: Window | None
+    path: Path, name: str, knows: frozenset[str], settings: Settings, window: Window | None
 ) -> tuple[list[Batch], Rejections]:
     """The rows of one segment, and what of it was refused."""
     rejections = Rejections(settings)
     streams = {kind: {name: part} for kind, part in survey(path / name).kinds.items()}
-    folder = Folder(path, is_spool=True, streams=streams, memory=Memory(), unread=[name])
+    folder = Folder(path, is_spool=True, streams=streams, unread=[name], knows=knows)
     return list(read(folder, settings, window, rejections)), rejections

@@ -24,6 +24,8 @@ READ = {
     ("", "Node"): "Node",
     ("scheduling.volcano.sh", "PodGroup"): "PodGroup",
     ("", "Pod"): "Pod",
+    ("resource.k8s.io", "ResourceClaim"): "ResourceClaim",
+    ("resource.k8s.io", "ResourceSlice"): "ResourceSlice",
 }
 """Group and kind -> the word by which we call it; other kinds are not read."""
 KINDS = tuple(READ.values())

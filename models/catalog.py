@@ -1,6 +1,7 @@
 """All table contracts by name; the contracts themselves live in raw, core_*, mart and meta."""
 
 from models import (
+    core_claims,
     core_gpus,
     core_objects,
     core_strangers,
@@ -20,6 +21,7 @@ CATALOG: dict[str, Table] = {
         *(
             raw,
             core_objects,
+            core_claims,
             core_time,
             core_gpus,
             core_strangers,

@@ -98,9 +98,9 @@ class Labels(Part):
 
 
 class Accelerator(Part):
-    """An extended resource that is GPUs, or equal parts of them."""
+    """An extended resource, or a driver of dynamic allocation, that is GPUs, or equal parts."""
 
-    resource: str = Field(pattern=r"^[^/\s]+/[^/\s]+$")
+    resource: str = Field(pattern=r"^[^/\s]+[/.][^/\s]+$")
     gpu_model: str = Field(min_length=1)
     units_per_gpu: int = Field(default=1, ge=1, le=10_000)
 

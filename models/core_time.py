@@ -66,7 +66,11 @@ HOLDS = Table(
         ATTEMPT,
         TEAM,
         Column("node_uid", Kind.TEXT, "Its node; __unknown__ for a name never seen."),
-        Column("resource_name", Kind.TEXT, "The resource that was asked for."),
+        Column(
+            "resource_name",
+            Kind.TEXT,
+            "The resource asked for; by a claim the driver[/mig-profile].",
+        ),
         Column("request_count", Kind.COUNT, "Units of it.", minimum=0),
         Column("device_uuid", Kind.TEXT, "The device, where known.", nullable=True),
         Column("share_micro_gpu", Kind.COUNT, "Share before any factor on its device.", minimum=0),
@@ -76,6 +80,7 @@ HOLDS = Table(
         Column("is_begin", Kind.FLAG, "The hold begins in this piece."),
         Column("is_end", Kind.FLAG, "The hold ends in this piece."),
         Column("is_placement_assumed", Kind.FLAG, "Which device is not known."),
+        Column("claim_uid", Kind.TEXT, "The claim by which it is held, if any.", nullable=True),
         Column("source_ref", Kind.TEXT, "The pod's last version of the day."),
     ),
     ranges=SPAN,
@@ -98,7 +103,7 @@ HOLD_SHARES = Table(
         Column(
             "scale_ratio",
             Kind.RATIO,
-            "Factor on shares of a device that is held over 1.",
+            "Factor on shares of a device that is held over 1, or shared by a claim.",
             minimum=0,
             maximum=1,
         ),
@@ -123,7 +128,7 @@ BOOKINGS = Table(
         Column(
             "scale_ratio",
             Kind.RATIO,
-            "Factor on shares of a device that is held over 1.",
+            "Factor on shares of a device that is held over 1, or shared by a claim.",
             minimum=0,
             maximum=1,
         ),

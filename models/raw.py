@@ -4,15 +4,13 @@ Facts that we conclude from them belong in `core`.
 """
 
 from models.activity import ACTIVITY_RULES
+from models.raw_columns import VERSION
+from models.raw_dra import TABLES as DRA
 from models.raw_metrics import TABLES as METRICS
 from models.raw_settings import FLEET, GPU_MODELS, MIG_PROFILES, POLICIES, PRICES, TEAM_RULES, TEAMS
 from models.states import CLASSES, COVERAGES
 from models.table import CLUSTER, DAY, Column, Kind, Table
 from models.xids import XIDS
-
-CHANGES = ("LISTED", "ADDED", "MODIFIED", "DELETED", "CARRIED", "HEARD")
-"""CARRIED: the copy of an object alive at 00:00, so that a day is read without the days before.
-HEARD: at the end of a day, what was heard shortly after it of things that happened in it."""
 
 STARTING_CAUSES = (
     "image_pull_queue",
@@ -23,18 +21,6 @@ STARTING_CAUSES = (
     "restart",
     "crash_loop",
     "undetermined",
-)
-
-VERSION = (
-    CLUSTER,
-    DAY,
-    Column("sequence_number", Kind.COUNT, "Order of observation within the day.", minimum=0),
-    Column("observed_at", Kind.INSTANT, "When the source was read (sub-second kept)."),
-    Column("change_name", Kind.TEXT, "What the source said had happened.", choices=CHANGES),
-    Column("source_ref", Kind.TEXT, "File and line, or query, to read it again."),
-    Column(
-        "version_name", Kind.TEXT, "The resourceVersion that its server gave it.", nullable=True
-    ),
 )
 
 POD_VERSIONS = Table(
@@ -99,6 +85,11 @@ POD_VERSIONS = Table(
             "devices",
             Kind.DEVICES,
             "HAMi entries allocated to it: device, MiB and hundredths of its cores (0: no limit).",
+        ),
+        Column(
+            "claims",
+            Kind.CLAIMS,
+            "Its resource claims; with the extended resource that one stands for, if any.",
         ),
         Column(
             "asked_gpu_model_name",
@@ -312,6 +303,7 @@ TABLES = (
     NODE_VERSIONS,
     NAMESPACE_VERSIONS,
     POD_GROUP_VERSIONS,
+    *DRA,
     COVERAGE,
     REJECTIONS,
     *METRICS,
@@ -344,6 +336,8 @@ NOTICES = (
     "resource_claims",
     "sentinel",
     "unknown_column",
+    "unknown_device_class",
+    "unknown_driver",
     "unknown_kind",
     "unknown_mig_profile",
     "unknown_resource",

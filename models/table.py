@@ -11,6 +11,15 @@ import polars as pl
 from models.units import unit_of
 
 INSTANT = pl.Datetime("us", "UTC")
+IN_LISTS = {"VARCHAR": pl.String(), "BIGINT": pl.Int64(), "BOOLEAN": pl.Boolean()}
+"""What a list's structs may hold."""
+
+
+def _list_of(**fields: str) -> tuple[str, pl.DataType]:
+    """A list of structs with these fields."""
+    told = ", ".join(f"{name} {kind}" for name, kind in fields.items())
+    inner = pl.Struct({name: IN_LISTS[kind] for name, kind in fields.items()})
+    return f"STRUCT({told})[]", pl.List(inner)
 
 
 class Kind(Enum):
@@ -56,6 +65,41 @@ class Kind(Enum):
                 }
             )
         ),
+    )
+
+    CLAIMS = _list_of(claim_name="VARCHAR", resource_name="VARCHAR")
+    DEVICE_REQUESTS = _list_of(
+        request_name="VARCHAR",
+        class_name="VARCHAR",
+        is_gpu="BOOLEAN",
+        device_count="BIGINT",
+        share_micro_gpu="BIGINT",
+    )
+    DEVICE_RESULTS = _list_of(
+        request_name="VARCHAR",
+        driver_name="VARCHAR",
+        pool_name="VARCHAR",
+        device_name="VARCHAR",
+        is_admin="BOOLEAN",
+        is_gpu="BOOLEAN",
+        share_id="VARCHAR",
+        consumed_mib="BIGINT",
+    )
+    SLICE_DEVICES = _list_of(
+        device_name="VARCHAR",
+        is_gpu="BOOLEAN",
+        type_name="VARCHAR",
+        gpu_uuid="VARCHAR",
+        device_uuid="VARCHAR",
+        gpu_model_name="VARCHAR",
+        profile_name="VARCHAR",
+        memory_mib="BIGINT",
+        share_micro_gpu="BIGINT",
+        node_name="VARCHAR",
+        is_tainted="BOOLEAN",
+    )
+    COUNTERS = _list_of(
+        device_name="VARCHAR", set_name="VARCHAR", counter_name="VARCHAR", counter_amount="BIGINT"
     )
 
     @property

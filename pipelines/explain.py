@@ -193,6 +193,8 @@ def _hold(door: "Door", cluster: str, day: str, hold: str) -> None:
         for name, value in fields.items():
             typer.echo(plain(f"  {name:<22} {text(value)}"))
         _versions(door, where, fields["pod_uid"], day)
+        if fields["claim_uid"]:
+            _claim_versions(door, where, fields["claim_uid"])
 
 
 def _versions(door: "Door", where: str, pod: str, day: str) -> None:
@@ -206,6 +208,17 @@ def _versions(door: "Door", where: str, pod: str, day: str) -> None:
         write_table(answer.columns, rows, f"what the source said of pod {plain(pod)}")
     else:
         typer.echo(f"  the raw rows of {day} have expired (policies.raw_retention_days)")
+
+
+def _claim_versions(door: "Door", where: str, claim: str) -> None:
+    """The raw rows of the claim by which it is held."""
+    answer = door.query(
+        "select sequence_number, change_name, len(devices) as device_count, "
+        "len(reserved_for) as reserved_count, observed_at, source_ref from "
+        f"raw.claim_versions where {where} and claim_uid = {_quoted(claim)} order by 1 limit 50"
+    )
+    if rows := answer.fetchall():
+        write_table(answer.columns, rows, f"what the source said of claim {plain(claim)}")
 
 
 def _price(door: "Door", price: str | None) -> None:

@@ -28,10 +28,7 @@ FILLED = {
     Kind.COUNT: 0,
     Kind.FLAG: False,
     Kind.RATIO: 1.0,
-    Kind.OWNERS: [],
-    Kind.REQUESTS: [],
-    Kind.DEVICES: [],
-    Kind.RESOURCES: [],
+    **{kind: [] for kind in Kind if kind.sql.endswith("[]")},
 }
 
 

@@ -77,7 +77,7 @@ def test_what_looks_like_an_accelerator_but_is_not_listed_is_noted():
     assert notes == [("unknown_resource", "habana.ai/gaudi")]
 
 
-def test_resource_claims_are_noted_while_they_are_not_counted():
+def test_a_pod_with_claims_is_noted_in_case_no_claim_was_recorded():
     notes = []
     parsed("Pod", pod(spec={"resourceClaims": [{"name": "gpu"}]}), notes=notes)
     assert notes == [("resource_claims", "ml/pod-1")]

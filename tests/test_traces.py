@@ -117,6 +117,8 @@ def test_the_recorded_clusters_ledger_in_whole_seconds(recording):
     query = """
         select w.namespace_name, sum(l.gpu_seconds) from core.ledger as l
         join core.workloads as w on l.workload_key_uid = w.workload_key_uid
+        join core.holds as h on l.hold_id = h.hold_id and l.day_on = h.day_on
+        where h.resource_name = 'nvidia.com/gpu'
         group by all order by 1
     """
     found = dict(recording.query(query).fetchall())
@@ -141,6 +143,7 @@ def test_uncut_holds_agree_within_a_second_a_pod(recording):
         select w.namespace_name, sum(h.share_micro_gpu / 1e6
             * date_diff('second', h.begin_at, h.end_at))
         from core.holds as h join core.workloads as w on h.workload_key_uid = w.workload_key_uid
+        where h.resource_name = 'nvidia.com/gpu'
         group by all
     """
     stated = {

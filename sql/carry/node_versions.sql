@@ -2,6 +2,12 @@
 --
 -- A deletion is final: another recorder's older version may have been observed after it.
 with
+sliced as (
+    select distinct node_uid
+    from core.slice_spells
+    where schedulable_count > 0
+),
+
 latest as (
     select *
     from raw.node_versions
@@ -12,7 +18,9 @@ memories as (
     select
         node_uid,
         max(greatest(gpu_count, largest_gpu_count)) as largest_gpu_count,
-        bool_or(is_ever_ready) as is_ever_ready,
+        -- Also by what ResourceSlices offered while it was Ready.
+        bool_or(is_ever_ready or (is_ready and node_uid in (select s.node_uid from sliced as s)))
+            as is_ever_ready,
         bool_or(change_name = 'DELETED') as is_deleted
     from raw.node_versions
     group by node_uid
@@ -21,14 +29,18 @@ memories as (
 select
     v.* exclude (
         day_on, sequence_number, observed_at, change_name, gpu_model_name, largest_gpu_count,
-        is_ever_ready
+        is_ever_ready, count_source_name
     ),
     $next_on::date as day_on,
     row_number() over (order by v.sequence_number) - 1 as sequence_number,
     $next_at::timestamptz as observed_at,
     'CARRIED' as change_name,
     n.gpu_model_name,
-    m.largest_gpu_count,
+    greatest(m.largest_gpu_count, n.installed_count) as largest_gpu_count,
+    case
+        when n.count_source_name = 'resource_slices' then n.count_source_name
+        else v.count_source_name
+    end as count_source_name,
     m.is_ever_ready
 from latest as v
 inner join memories as m

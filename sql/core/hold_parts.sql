@@ -3,6 +3,23 @@
 -- Devices stay with a pod as long as it lives. A label may hang on for a scrape when a name is used
 -- again, so those it was seen with longest count, as many as the hold has units.
 with
+-- Claims that several pods have at once: their devices are shared, however large the part is.
+shared_claims as (
+    select distinct
+        h.cluster_name,
+        h.day_on,
+        h.claim_uid
+    from core.holds as h
+    inner join core.holds as o
+        on
+            h.cluster_name = o.cluster_name
+            and h.day_on = o.day_on
+            and h.claim_uid = o.claim_uid
+            and h.pod_uid < o.pod_uid
+            and h.begin_at < o.end_at
+            and h.end_at > o.begin_at
+),
+
 holds as (
     select
         h.cluster_name,
@@ -17,17 +34,31 @@ holds as (
         h.begin_at,
         h.end_at,
         h.resource_name = 'milli-gpu' as is_milli,
-        h.device_uuid is not null
+        (h.device_uuid is not null and h.claim_uid is null)
+        or s.claim_uid is not null
         or (
             h.share_micro_gpu < h.request_count * 1000000
             and h.resource_name not like '%/mig-%'
         ) as is_fraction,
+        -- The GPU of a MIG device is known by its claim, which of its instances it is by labels.
+        h.device_uuid is not null and h.resource_name not like '%/mig-%' as is_told,
+        -- The first of a pod's MIG devices of one GPU has the first instance that names the pod.
+        case
+            when h.claim_uid is null then 1
+            else
+                row_number() over (
+                    partition by h.cluster_name, h.day_on, h.pod_uid, h.device_uuid
+                    order by h.hold_id
+                )
+        end as first_instance,
         p.namespace_name,
         p.pod_name,
         count(*) over (partition by h.cluster_name, h.day_on, h.pod_uid) as pod_hold_count
     from core.holds as h
     inner join core.pods as p
         on h.cluster_name = p.cluster_name and h.day_on = p.day_on and h.pod_uid = p.pod_uid
+    left join shared_claims as s
+        on h.cluster_name = s.cluster_name and h.day_on = s.day_on and h.claim_uid = s.claim_uid
 ),
 
 labelled as (
@@ -61,7 +92,8 @@ labelled as (
             and s.pod_uid in ('', h.pod_uid)
     where
         s.pod_name <> ''
-        and h.device_uuid is null
+        and not h.is_told
+        and coalesce(h.device_uuid = s.gpu_uuid, true)
         and not h.is_milli
         -- A pod with several resources: instances are MIG devices, GPUs are not.
         and (h.pod_hold_count = 1 or (h.resource_name like '%/mig-%') = (s.instance_number >= 0))
@@ -73,11 +105,13 @@ chosen as (
     from labelled as l
     inner join holds as h
         on l.cluster_name = h.cluster_name and l.day_on = h.day_on and l.hold_id = h.hold_id
+    window one_hold as (partition by l.cluster_name, l.day_on, l.hold_id)
     qualify
         row_number() over (
             partition by l.cluster_name, l.day_on, l.hold_id
             order by -l.label_seconds, -l.label_sample_count, l.gpu_uuid, l.instance_number
-        ) <= any_value(h.request_count) over (partition by l.cluster_name, l.day_on, l.hold_id)
+        ) between any_value(h.first_instance) over one_hold
+        and any_value(h.first_instance + h.request_count - 1) over one_hold
 ),
 
 -- Of a node whose every device is a hold's, or that has one GPU only, labels are not needed.
@@ -136,6 +170,15 @@ known as (
         gpu_uuid,
         instance_number
     from whole
+    union all by name
+    select
+        cluster_name,
+        day_on,
+        hold_id,
+        device_uuid as gpu_uuid,
+        -1::bigint as instance_number
+    from holds
+    where is_told
 ),
 
 -- Where each other hold's devices are known, what is left is the one's that has none.
@@ -240,7 +283,7 @@ devices as (
         'scheduler' as basis_name,
         0::bigint as label_sample_count
     from holds
-    where device_uuid is not null
+    where is_told
 ),
 
 -- Replicas of one device may be several units of a hold: its units are dealt out evenly.

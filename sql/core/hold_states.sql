@@ -16,11 +16,16 @@ parts as (
         d.gpu_uuid is not null as is_measured,
         s.state_name,
         s.cause_name,
-        s.begin_at,
-        s.end_at
+        greatest(s.begin_at, h.begin_at) as begin_at,
+        least(s.end_at, h.end_at) as end_at
     from core.holds as h
     inner join core.pod_states as s
-        on h.cluster_name = s.cluster_name and h.day_on = s.day_on and h.pod_uid = s.pod_uid
+        on
+            h.cluster_name = s.cluster_name
+            and h.day_on = s.day_on
+            and h.pod_uid = s.pod_uid
+            and h.begin_at < s.end_at
+            and h.end_at > s.begin_at
     inner join core.hold_parts as p
         on h.cluster_name = p.cluster_name and h.day_on = p.day_on and h.hold_id = p.hold_id
     left join core.gpus as d

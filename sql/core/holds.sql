@@ -69,8 +69,8 @@ units as (
 asked as (
     select
         h.*,
-        r.resource_name,
-        r.request_count
+        h.r.resource_name,
+        h.r.request_count
     from (
         select
             *,
@@ -78,6 +78,13 @@ asked as (
         from pieces
         where len(devices) = 0
     ) as h
+    -- What a claim stands for counts by the claim.
+    anti join core.pod_claims as c
+        on
+            h.cluster_name = c.cluster_name
+            and h.day_on = c.day_on
+            and h.pod_uid = c.pod_uid
+            and list_contains(string_split(c.resources_text, ','), h.r.resource_name)
 ),
 
 distinct_units as (
@@ -216,7 +223,35 @@ select
     p.is_begin,
     p.is_end,
     s.device_uuid is null as is_placement_assumed,
+    null::varchar as claim_uid,
     p.source_ref
 from pieces as p
 inner join shares as s
     on p.cluster_name = s.cluster_name and p.day_on = s.day_on and p.pod_uid = s.pod_uid
+union all by name
+select
+    c.cluster_name,
+    c.day_on,
+    c.pod_uid || '/' || c.driver_name || '/' || c.pool_name || '/' || c.device_name
+    || '/' || c.claim_uid as hold_id,
+    c.pod_uid,
+    p.workload_key_uid,
+    p.workload_class,
+    p.attempt_id,
+    p.team_name,
+    p.node_uid,
+    c.resource_name,
+    1::bigint as request_count,
+    c.gpu_uuid as device_uuid,
+    c.share_micro_gpu,
+    p.bound_at,
+    c.begin_at,
+    c.end_at,
+    c.is_begin,
+    c.is_end,
+    false as is_placement_assumed,
+    c.claim_uid,
+    p.source_ref
+from core.claim_holds as c
+inner join held as p
+    on c.cluster_name = p.cluster_name and c.day_on = p.day_on and c.pod_uid = p.pod_uid

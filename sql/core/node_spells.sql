@@ -1,6 +1,6 @@
 -- core.node_spells: Stretches in which a node's installed and schedulable GPUs do not change.
 with
-versions as (
+observed as (
     select
         cluster_name,
         day_on,
@@ -8,13 +8,66 @@ versions as (
         sequence_number,
         date_trunc('second', observed_at) as seen_at,
         is_ready,
-        bool_or(is_ever_ready) over (
-            partition by cluster_name, day_on, node_uid order by sequence_number
-        ) as is_ever_ready,
+        is_ever_ready,
         is_cordoned,
         maintenance_name,
         allocatable_micro_gpu
     from raw.node_versions
+),
+
+-- What ResourceSlices offer can be allocated, too: where they change, the node does.
+offered as (
+    select
+        o.*,
+        0 as slice_number,
+        coalesce(s.schedulable_count, 0) * 1000000 as offered_micro_gpu
+    from observed as o
+    asof left join core.slice_spells as s
+        on
+            o.cluster_name = s.cluster_name
+            and o.day_on = s.day_on
+            and o.node_uid = s.node_uid
+            and o.seen_at >= s.begin_at
+    union all by name
+    select
+        o.* exclude (seen_at),
+        s.begin_at as seen_at,
+        row_number() over (
+            partition by o.cluster_name, o.day_on, o.node_uid order by s.begin_at
+        ) as slice_number,
+        s.schedulable_count * 1000000 as offered_micro_gpu
+    from core.slice_spells as s
+    asof inner join (
+        select *
+        from observed
+        qualify
+            row_number() over (
+                partition by cluster_name, day_on, node_uid, seen_at order by sequence_number desc
+            ) = 1
+    ) as o
+        on
+            s.cluster_name = o.cluster_name
+            and s.day_on = o.day_on
+            and s.node_uid = o.node_uid
+            and s.begin_at > o.seen_at
+),
+
+versions as (
+    select
+        cluster_name,
+        day_on,
+        node_uid,
+        sequence_number,
+        slice_number,
+        seen_at,
+        is_ready,
+        bool_or(is_ever_ready or (is_ready and offered_micro_gpu > 0)) over (
+            partition by cluster_name, day_on, node_uid order by sequence_number, slice_number
+        ) as is_ever_ready,
+        is_cordoned,
+        maintenance_name,
+        greatest(allocatable_micro_gpu, offered_micro_gpu) as allocatable_micro_gpu
+    from offered
 ),
 
 -- The first version, be it the deletion, speaks for the time before it; of several in one second
@@ -28,7 +81,8 @@ settled as (
         case
             when
                 row_number() over (
-                    partition by v.cluster_name, v.day_on, v.node_uid order by v.sequence_number
+                    partition by v.cluster_name, v.day_on, v.node_uid
+                    order by v.sequence_number, v.slice_number
                 ) = 1 then g.begin_at
             else greatest(v.seen_at, g.begin_at)
         end as begin_at
@@ -43,7 +97,8 @@ spelled as (
         least(
             coalesce(
                 lead(begin_at) over (
-                    partition by cluster_name, day_on, node_uid order by sequence_number
+                    partition by cluster_name, day_on, node_uid
+                    order by sequence_number, slice_number
                 ),
                 node_end_at
             ),

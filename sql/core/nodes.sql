@@ -24,6 +24,17 @@ folded as (
         arg_max(source_ref, sequence_number) as source_ref
     from raw.node_versions
     group by cluster_name, day_on, node_uid
+),
+
+sliced as (
+    select
+        cluster_name,
+        day_on,
+        node_uid,
+        max(gpu_count) as gpu_count,
+        arg_max(gpu_model_name, begin_at) as gpu_model_name
+    from core.slice_spells
+    group by cluster_name, day_on, node_uid
 )
 
 select
@@ -31,7 +42,7 @@ select
     f.day_on,
     f.node_uid,
     f.node_name,
-    coalesce(f.gpu_model_name, '__unknown__') as gpu_model_name,
+    coalesce(f.gpu_model_name, s.gpu_model_name, '__unknown__') as gpu_model_name,
     f.created_at,
     least(
         greatest(w.begin_at, coalesce(f.created_at, w.begin_at)),
@@ -39,8 +50,10 @@ select
         w.end_at
     ) as begin_at,
     least(greatest(coalesce(f.deleted_at, w.end_at), w.begin_at), w.end_at) as end_at,
-    f.installed_count,
-    f.count_source_name,
+    greatest(f.installed_count, s.gpu_count) as installed_count,
+    case
+        when s.gpu_count > f.installed_count then 'resource_slices' else f.count_source_name
+    end as count_source_name,
     f.capacity_type_name,
     f.share_scale_ratio,
     f.cpu_milli_count,
@@ -50,3 +63,5 @@ select
 from folded as f
 inner join core.windows as w
     on f.cluster_name = w.cluster_name and f.day_on = w.day_on
+left join sliced as s
+    on f.cluster_name = s.cluster_name and f.day_on = s.day_on and f.node_uid = s.node_uid

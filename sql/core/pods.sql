@@ -134,54 +134,6 @@ teams as (
     group by cluster_name, day_on, pod_uid
 ),
 
--- What one unit of a resource is, where the pod's node does not say: as elsewhere in the cluster.
-units as (
-    select
-        cluster_name,
-        day_on,
-        r.resource_name,
-        max(r.share_micro_gpu) as share_micro_gpu
-    from (
-        select
-            cluster_name,
-            day_on,
-            unnest(resources) as r
-        from raw.node_versions
-    ) as u
-    -- Without capacity a resource is listed with no share: that is not what one unit is.
-    where r.share_micro_gpu > 0
-    group by cluster_name, day_on, r.resource_name
-),
-
-asked as (
-    select
-        q.cluster_name,
-        q.day_on,
-        q.pod_uid,
-        sum(q.r.request_count * coalesce(
-            u.share_micro_gpu, case q.r.resource_name when 'milli-gpu' then 1000 else 1000000 end
-        ))::bigint as asked_micro_gpu
-    from (
-        select
-            f.cluster_name,
-            f.day_on,
-            f.pod_uid,
-            unnest(v.requests) as r
-        from folded as f
-        inner join raw.pod_versions as v
-            on
-                f.cluster_name = v.cluster_name
-                and f.day_on = v.day_on
-                and f.last_sequence_number = v.sequence_number
-    ) as q
-    left join units as u
-        on
-            q.cluster_name = u.cluster_name
-            and q.day_on = u.day_on
-            and q.r.resource_name = u.resource_name
-    group by q.cluster_name, q.day_on, q.pod_uid
-),
-
 pod_groups as (
     select
         cluster_name,
@@ -235,7 +187,7 @@ facts as (
             and f.last_sequence_number = v.sequence_number
     left join teams as t
         on f.cluster_name = t.cluster_name and f.day_on = t.day_on and f.pod_uid = t.pod_uid
-    left join asked as a
+    left join core.pod_asks as a
         on f.cluster_name = a.cluster_name and f.day_on = a.day_on and f.pod_uid = a.pod_uid
     left join pod_groups as g
         on
