@@ -26,11 +26,13 @@ ARROW = {pl.String(): pa.large_string(), pl.Int64(): pa.int64(), pl.Boolean(): p
 
 def _structs(column: Column, values: list[Any]) -> pl.Series:
     """A column of lists of structs from tuples of tuples, without a dict for each."""
-    offsets, end = [0], 0
+    offsets: list[int | None] = []
+    end = 0
     for value in values:
-        end += len(value)
-        offsets.append(end)
-    flat = list(zip(*chain.from_iterable(values), strict=True))
+        offsets.append(None if value is None else end)
+        end += len(value or ())
+    offsets.append(end)
+    flat = list(zip(*chain.from_iterable(value or () for value in values), strict=True))
     fields = FIELDS[column.kind]
     flat = flat or [()] * len(fields)
     arrays = [pa.array(each, ARROW[dtype]) for each, (_, dtype) in zip(flat, fields, strict=True)]
@@ -62,7 +64,8 @@ def rows_of(frame: pl.DataFrame, table: str) -> Iterator[dict[str, Any]]:
     lists = [c.name for c in columns if c.kind in FIELDS]
     for row in frame.with_columns(pl.col(instants).to_physical()).iter_rows(named=True):
         for name in lists:
-            row[name] = tuple(tuple(each.values()) for each in row[name])
+            if row[name] is not None:
+                row[name] = tuple(tuple(each.values()) for each in row[name])
         yield row
 
 

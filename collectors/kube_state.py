@@ -206,4 +206,5 @@ def _rows_of(frame: pl.DataFrame | None) -> Iterator[Row]:
     instants = [name for name, kind in frame.schema.items() if isinstance(kind, pl.Datetime)]
     lists = [name for name, kind in frame.schema.items() if isinstance(kind, pl.List)]
     for row in frame.with_columns(pl.col(instants).cast(pl.Int64())).iter_rows(named=True):
-        yield row | {name: tuple(tuple(each.values()) for each in row[name]) for name in lists}
+        told = [name for name in lists if row[name] is not None]
+        yield row | {name: tuple(tuple(each.values()) for each in row[name]) for name in told}

@@ -262,6 +262,8 @@ class Versions:
         except Unusable as error:
             note(error.reason, f"{kind} {name}: {error.example}")
             return None
+        if kind == "Node":  # metrics spell resources otherwise: none is known to be absent
+            row["resource_names_text"] = None
         return objects.mended(row, facts, before) if kind == "Pod" else row
 
     def _ref(self, key: Key, observed: int, told_by: str = "") -> str:

@@ -12,6 +12,7 @@ import orjson
 from collectors import dra, hami
 from collectors.attribution import class_for, gang_of, of_pod, of_pod_group, queue_of, told
 from collectors.containers import runs_of
+from collectors.kube_events import event_row, waiting_for
 from collectors.nodes import node_row
 from collectors.quantities import (
     LAST_INSTANT,
@@ -36,6 +37,7 @@ MODEL_KEYS = (
     "amd.com/gpu.product-name",
 )
 GIVES_UP = frozenset(("PodFailed", "PodCompleted"))
+PLACED = frozenset(("Running", "Completed"))
 
 
 def identity(version: Version, is_namespaced: bool = True) -> tuple[dict[str, Any], str, str, str]:
@@ -88,6 +90,39 @@ def _asked_model(spec: dict[str, Any]) -> str | None:
     return models.pop() if len(models) == 1 else None
 
 
+def _unscheduled(condition: dict[str, Any], note: Note) -> Row:
+    """The columns of what says why an object waits; all null where nothing does."""
+    message = text(condition.get("message"))
+    return {
+        "unscheduled_reason_name": text(condition.get("reason")),
+        "unscheduled_text": message,
+        "scheduling_reasons": waiting_for(message, note) if message else None,
+    }
+
+
+def _gang_condition(status: dict[str, Any]) -> dict[str, Any]:
+    """Why a PodGroup waits: Volcano never takes such a condition back, so the newer one counts."""
+    newest: dict[str, Any] = {}
+    for each in parts(status.get("conditions")):
+        if each.get("type") in ("Unschedulable", "Scheduled") and each.get("status") == "True":
+            is_newer = _changed(each) > _changed(newest)
+            is_equal = _changed(each) == _changed(newest)
+            if is_newer or (is_equal and _is_placed(each) == (status.get("phase") in PLACED)):
+                newest = each
+    return {} if _is_placed(newest) else newest
+
+
+def _is_placed(condition: dict[str, Any]) -> bool:
+    return condition.get("type") == "Scheduled"
+
+
+def _changed(condition: dict[str, Any]) -> int:
+    try:
+        return micros(condition.get("lastTransitionTime")) or 0
+    except Unusable:
+        return 0  # which of them is newer is all that is asked
+
+
 def _guarded(parse: Callable[[Version, Settings, Note], Row]):
     """A parser that answers an object of whatever shape: with a row, or with Unusable."""
 
@@ -121,6 +156,8 @@ def pod_row(version: Version, settings: Settings, note: Note) -> Row:
     scheduled = conditions.get("PodScheduled", {})
     ready = conditions.get("Ready", {})
     disruption = conditions.get("DisruptionTarget", {})
+    is_disrupted = disruption.get("status") == "True"
+    is_unscheduled = scheduled.get("status") == "False"
     deadline = micros(meta.get("deletionTimestamp"))
     given = annotations.get(hami.ALLOCATED)
     if annotations.get(hami.PHASE) == "failed":
@@ -146,9 +183,10 @@ def pod_row(version: Version, settings: Settings, note: Note) -> Row:
         "ready_since_at": micros(ready.get("lastTransitionTime"))
         if ready.get("status") == "True"
         else None,
-        "disruption_name": text(disruption.get("reason"))
-        if disruption.get("status") == "True"
-        else None,
+        "disruption_name": text(disruption.get("reason")) if is_disrupted else None,
+        "disrupted_at": micros(disruption.get("lastTransitionTime")) if is_disrupted else None,
+        "is_gated": bool(parts(spec.get("schedulingGates"))),
+        **_unscheduled(scheduled if is_unscheduled else {}, note),
         "requests": tuple(sorted((r, units) for r, units in asked.items() if units)),
         "devices": hami.allocated(given) if given else (),
         "claims": claims,
@@ -212,6 +250,7 @@ def pod_group_row(version: Version, settings: Settings, note: Note) -> Row:
         "queue_name": text(spec.get("queue")) or queue_of(labels, annotations),
         "user_name": told(settings.user_keys, labels, annotations),
         "phase_name": text(status.get("phase")),
+        **_unscheduled(_gang_condition(status), note),
         "labels_json": orjson.dumps(labels).decode(),
         "requests": tuple(sorted((r, units) for r, units in asked.items() if units)),
     }
@@ -224,5 +263,6 @@ PARSERS: dict[str, tuple[str, Callable[..., Row]]] = {
     "PodGroup": ("raw.pod_group_versions", pod_group_row),
     "ResourceClaim": ("raw.claim_versions", _guarded(dra.claim_row)),
     "ResourceSlice": ("raw.slice_versions", _guarded(dra.slice_row)),
+    "Event": ("raw.event_versions", _guarded(event_row)),
 }
 """Kind -> its table, and the parser of one version."""

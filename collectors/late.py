@@ -22,6 +22,7 @@ INSTANTS = {
         "ready_since_at",
         "deletion_asked_at",
         "finished_at",
+        "disrupted_at",
     ),
     "PodGroup": (),
 }
@@ -79,6 +80,8 @@ class Late:
             known["phase_name"] = None
         elif "bound_at" not in known:
             known["node_name"] = None
+        if row.get("disrupted_at") is not None and "disrupted_at" not in known:
+            known["disruption_name"] = None
         if columns and "finished_at" not in known and row["phase_name"] in TERMINAL:
             known["phase_name"] = "Running"
         return (

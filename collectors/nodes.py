@@ -204,6 +204,8 @@ def node_row(version: Version, settings: Settings, note: Note) -> dict[str, Any]
             )
             for resource in units
         ),
+        # A kubelet goes on telling of a resource whose plugin is gone, with 0 of it.
+        "resource_names_text": " ".join(sorted(amounts)) or None,
         "devices": hami.registered(register) if register else (),
         "cpu_milli_count": milli(amounts["cpu"]) if "cpu" in amounts else 0,
         "memory_mib": mib(amounts["memory"]) if "memory" in amounts else 0,

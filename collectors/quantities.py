@@ -24,6 +24,16 @@ FACTORS = {
 QUANTITY = re.compile(
     r"([+-]?[0-9.]+(?:[eE][+-]?[0-9]{1,3})?)(n|u|m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?"
 )
+DURATION = re.compile("([0-9]{1,12}(?:[.][0-9]{1,12})?)(h|ms|m|s|us|\u00b5s|\u03bcs|ns)")
+SECONDS = {
+    "h": Decimal(3600),
+    "m": Decimal(60),
+    "s": Decimal(1),
+    "ms": Decimal("0.001"),
+    **dict.fromkeys(("us", "\u00b5s", "\u03bcs"), Decimal("0.000001")),
+    "ns": Decimal("0.000000001"),
+}
+MOST_SECONDS = 10**9
 MOST = 2**53
 MIB = 2**20
 FIRST_INSTANT = 946_684_800_000_000  # 2000: no cluster is older
@@ -98,6 +108,23 @@ def micros(value: Any) -> int | None:
     if not isinstance(value, str):
         raise Unusable("bad_instant", repr(value)[:80])
     return _micros(value)
+
+
+@lru_cache(maxsize=8192)
+def seconds(text: str) -> Decimal | None:
+    """A duration as Go writes it (`1m57.875s`, `850ms`), to the microsecond; None where it is none.
+
+    Exactly what was written: no binary fraction comes between.
+    """
+    found, end = Decimal(0), 0
+    for match in DURATION.finditer(text):
+        if match.start() != end:
+            return None
+        found += Decimal(match[1]) * SECONDS[match[2]]
+        end = match.end()
+    if not end or end != len(text):
+        return None
+    return found.quantize(Decimal("0.000001")) if found < MOST_SECONDS else None
 
 
 def text(value: Any) -> str | None:

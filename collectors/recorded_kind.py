@@ -8,6 +8,7 @@ from typing import Any
 
 from collectors.batches import Rows, key_of
 from collectors.coverage import ROOM, Days, Gap, Record, gaps_of, instant, micros_of
+from collectors.kube_events import EventRows
 from collectors.kubernetes import PARSERS
 from collectors.late import Late
 from collectors.recorded_folder import (
@@ -68,10 +69,12 @@ class Reader:
         self.folder, self.settings = folder, settings
         self.rejections, self.days = rejections, Days(settings.zone)
         table, self.parse = PARSERS[kind]
-        self.rows, self.key = Rows(table), key_of(table)
+        self.key, is_event = key_of(table), kind == "Event"
+        self.rows = EventRows(settings.zone) if is_event else Rows(table)
         self.begin = micros_of(window.begin) if window else 0
         self.end = micros_of(window.end) if window else 2**62
-        gaps = gaps_of(folder.streams[kind])
+        # An event does not live: none vanishes in a gap.
+        gaps = [] if is_event else gaps_of(folder.streams[kind])
         unread = [gap for gap in gaps if gap.file in folder.unread]
         asked = (gap.end for gap in unread if self.begin <= gap.begin < self.end)
         self.follows_until = max(asked, default=-1)
@@ -94,7 +97,8 @@ class Reader:
         """What an earlier reading left, where a gap or news of the day before may need it."""
         first = min((s.first for name, s in parts.items() if name in self.folder.unread), default=0)
         self.days.of(first)
-        is_late = self.late is not None and first < self.late.until_of(self.days.begin)
+        late = self.late
+        is_late = late is not None and late.columns and first < late.until_of(self.days.begin)
         if not self.folder.is_spool or not (self.gaps or is_late):
             return
         rows = list(self.folder.memory.rows(table))

@@ -80,8 +80,8 @@ def _copies_back(folder: Folder, settings: Settings, window: Window | None) -> I
     earlier = Window(settings.cluster, first, last, settings.zone)
     rows = {table: Rows(table) for table, _ in PARSERS.values()}
     for number, event in enumerate(events(folder)):
-        if isinstance(event, Refused):
-            continue
+        if isinstance(event, Refused) or event.kind == "Event":
+            continue  # an event was not there on the days before
         table, parse = PARSERS[event.kind]
         try:
             row = parse(version_of(event, number, days), settings)

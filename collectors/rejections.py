@@ -14,6 +14,7 @@ MENDS = {
     "absurd_instant": "A time before 2000, after 2100 or after it was seen: check the clock.",
     "absurd_quantity": "Too much or too little to be true: check the source and its unit.",
     "bad_column_value": "Not as the mapping says; a clock time that came twice or never is none.",
+    "bad_event_time": "A component's time that cannot be: the next best one was used.",
     "bad_gpu_instance": "GPU_I_ID is no number: check what relabels the exporter's series.",
     "bad_hami_entry": "An annotation of HAMi that is cut off: record the object again.",
     "bad_instant": "Not an RFC 3339 instant: record with the API server's own times.",
@@ -51,9 +52,10 @@ MENDS = {
     "unknown_column": "The mapping does not use this column: add it if it matters.",
     "unknown_device_class": "Taken for no GPU until one is allocated: else list it (accelerators).",
     "unknown_driver": "Its devices are no GPUs unless slices show it: else list it (accelerators).",
-    "unknown_kind": "Not used: Pod, Node, Namespace, DRA's and Volcano's PodGroup are.",
+    "unknown_kind": "Not used: see collectors/streams.py for the kinds that are.",
     "unknown_mig_profile": "Not in the catalogue: its share was taken from its name.",
     "unknown_resource": "It looks like an accelerator: list it under accelerators if it is one.",
+    "unknown_scheduling_text": "Words of a scheduler that we do not know: kept, as reason other.",
     "unknown_type": "Not one of LISTED, ADDED, MODIFIED, DELETED, BOOKMARK, ERROR.",
 }
 

@@ -30,8 +30,8 @@ def segments(
     with beside(files) as workers:
         for is_in_turn, names in groupby(folder.unread, key=in_turn.__contains__):
             if is_in_turn:
-                part = replace(folder, unread=list(names))
-                yield from read(part, settings, window, rejections)
+                for name in names:
+                    yield from read(replace(folder, unread=[name]), settings, window, rejections)
                 continue
             calls = ((folder.path, name, folder.knows, plain, window) for name in names)
             for batches, told in workers.results(_alone, calls):

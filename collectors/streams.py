@@ -26,9 +26,11 @@ READ = {
     ("", "Pod"): "Pod",
     ("resource.k8s.io", "ResourceClaim"): "ResourceClaim",
     ("resource.k8s.io", "ResourceSlice"): "ResourceSlice",
+    ("", "Event"): "Event",
+    ("events.k8s.io", "Event"): "Event",
 }
 """Group and kind -> the word by which we call it; other kinds are not read."""
-KINDS = tuple(READ.values())
+KINDS = tuple(dict.fromkeys(READ.values()))
 TYPES = frozenset(("GAP", "LISTED", "ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"))
 LISTING = ("GAP", "LISTED")
 """A GAP begins a list that may be empty."""

@@ -2,6 +2,7 @@
 
 from models import (
     core_claims,
+    core_events,
     core_gpus,
     core_objects,
     core_strangers,
@@ -25,6 +26,7 @@ CATALOG: dict[str, Table] = {
             core_time,
             core_gpus,
             core_strangers,
+            core_events,
             core_uses,
             mart,
             mart_gpus,

@@ -6,6 +6,8 @@ Facts that we conclude from them belong in `core`.
 from models.activity import ACTIVITY_RULES
 from models.raw_columns import VERSION
 from models.raw_dra import TABLES as DRA
+from models.raw_events import TABLES as EVENTS
+from models.raw_events import UNSCHEDULED
 from models.raw_metrics import TABLES as METRICS
 from models.raw_settings import FLEET, GPU_MODELS, MIG_PROFILES, POLICIES, PRICES, TEAM_RULES, TEAMS
 from models.states import CLASSES, COVERAGES
@@ -80,6 +82,9 @@ POD_VERSIONS = Table(
         Column("restart_count", Kind.COUNT, "Restarts of its containers, summed.", minimum=0),
         Column("exit_code_number", Kind.COUNT, "Worst exit code seen.", nullable=True),
         Column("disruption_name", Kind.TEXT, "Reason of DisruptionTarget.", nullable=True),
+        Column("disrupted_at", Kind.INSTANT, "DisruptionTarget became True.", nullable=True),
+        Column("is_gated", Kind.FLAG, "It has scheduling gates; null: not told.", nullable=True),
+        *UNSCHEDULED,
         Column("requests", Kind.REQUESTS, "Effective request of each accelerator resource."),
         Column(
             "devices",
@@ -209,6 +214,12 @@ NODE_VERSIONS = Table(
             Kind.RESOURCES,
             "Each accelerator resource, and what one unit is (0 while it has no capacity).",
         ),
+        Column(
+            "resource_names_text",
+            Kind.TEXT,
+            "Names of all resources that it reports, by blank; null: not told.",
+            nullable=True,
+        ),
         Column("devices", Kind.DEVICES, "HAMi's register: each card and its memory."),
         Column("cpu_milli_count", Kind.COUNT, "CPU capacity, in thousandths.", minimum=0),
         Column("memory_mib", Kind.COUNT, "Memory capacity.", minimum=0),
@@ -248,6 +259,7 @@ POD_GROUP_VERSIONS = Table(
         Column(
             "phase_name", Kind.TEXT, "Pending, Inqueue, Running, Unknown, Completed.", nullable=True
         ),
+        *UNSCHEDULED,
         Column("labels_json", Kind.TEXT, "Its labels, as a JSON object."),
         Column("requests", Kind.REQUESTS, "minResources of accelerator resources."),
         Column(
@@ -306,6 +318,7 @@ TABLES = (
     *DRA,
     COVERAGE,
     REJECTIONS,
+    *EVENTS,
     *METRICS,
     TEAMS,
     TEAM_RULES,
@@ -319,6 +332,7 @@ TABLES = (
 )
 
 NOTICES = (
+    "bad_event_time",
     "bad_gpu_instance",
     "conflicting_reading",
     "conflicting_sample",
@@ -341,5 +355,6 @@ NOTICES = (
     "unknown_kind",
     "unknown_mig_profile",
     "unknown_resource",
+    "unknown_scheduling_text",
 )
 """Reasons in raw.rejections of what was set aside although no row was lost by it."""

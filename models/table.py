@@ -66,6 +66,29 @@ class Kind(Enum):
             )
         ),
     )
+    REASONS = (
+        "STRUCT(section_name VARCHAR, reason_name VARCHAR, reason_text VARCHAR, "
+        "node_count BIGINT, total_node_count BIGINT, resource_name VARCHAR, "
+        "missing_count BIGINT, taint_text VARCHAR, pod_set_name VARCHAR, flavor_name VARCHAR, "
+        "is_cut BOOLEAN)[]",
+        pl.List(
+            pl.Struct(
+                {
+                    "section_name": pl.String(),
+                    "reason_name": pl.String(),
+                    "reason_text": pl.String(),
+                    "node_count": pl.Int64(),
+                    "total_node_count": pl.Int64(),
+                    "resource_name": pl.String(),
+                    "missing_count": pl.Int64(),
+                    "taint_text": pl.String(),
+                    "pod_set_name": pl.String(),
+                    "flavor_name": pl.String(),
+                    "is_cut": pl.Boolean(),
+                }
+            )
+        ),
+    )
 
     CLAIMS = _list_of(claim_name="VARCHAR", resource_name="VARCHAR")
     DEVICE_REQUESTS = _list_of(

@@ -113,3 +113,14 @@ def test_a_day_hears_the_same_alone_and_in_a_range(heard):
     together = heard(*lines, days=(FIRST, THIRD + timedelta(days=1)))
     assert alone == together
     assert [row["day_on"] for row in alone] == [SECOND]
+
+
+def test_a_disruption_after_midnight_is_no_news_of_the_day_before(heard):
+    hit = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}
+    told = []
+    for at in ((1, "23:59:58"), (2, "00:00:01")):
+        item = a_pod(bound=(1, "10:00:00"), finished=(1, "23:59:59"))
+        item["status"]["conditions"].append(hit | {"lastTransitionTime": stamp(*at)})
+        [row] = heard(RUNNING, line("00:00:02", "MODIFIED", item, 2))
+        told.append((row["disruption_name"], row["disrupted_at"]))
+    assert told == [("EvictionByEvictionAPI", moment(1, "23:59:58")), (None, None)]

@@ -271,17 +271,17 @@ def test_lines_that_cannot_be_used_are_counted_by_file_and_reason(folder):
 
 
 def test_other_kinds_and_other_files_are_noted_and_nothing_is_lost_by_it(folder):
-    event = {"kind": "Event", "apiVersion": "v1", "metadata": {"name": "e"}}
+    quota = {"kind": "ResourceQuota", "apiVersion": "v1", "metadata": {"name": "e"}}
     group = {"kind": "PodGroup", "apiVersion": "scheduling.k8s.io/v1alpha2", "metadata": {}}
     files = WATCHED | {
-        "events__jsonl": [line("10:00:00", "ADDED", event), line("10:00:01", "ADDED", event)],
+        "quotas__jsonl": [line("10:00:00", "ADDED", quota), line("10:00:01", "ADDED", quota)],
         "groups__jsonl": [line("10:00:00", "ADDED", group)],
         "calls__jsonl": ['{"at": 1, "call": "get"}'],
         "prometheus__json": '{"status": "success", "data": {}}',
     }
     found = refusals(read(folder(**files)))
     assert found == {
-        ("events.jsonl", "unknown_kind"): 2,
+        ("quotas.jsonl", "unknown_kind"): 2,
         ("groups.jsonl", "unknown_kind"): 1,
         ("calls.jsonl", "other_file"): 1,
         ("prometheus.json", "other_file"): 1,

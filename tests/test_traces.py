@@ -1,5 +1,8 @@
 """Public traces and a recorded cluster, with figures that are known from elsewhere."""
 
+import gzip
+import json
+import re
 from decimal import Decimal
 from pathlib import Path
 
@@ -157,3 +160,105 @@ def test_uncut_holds_agree_within_a_second_a_pod(recording):
     for namespace, seconds in recording.query(query).fetchall():
         figure, pods = stated[namespace]
         assert abs(seconds - figure) <= pods * 8
+
+
+def watched(traces, name):
+    """Each line of the recording of a kind: what happened, and the object."""
+    with gzip.open(traces / "cluster-recording" / "watch" / f"{name}.jsonl.gz") as lines:
+        for line in lines:
+            item = json.loads(line)
+            if item["type"] != "BOOKMARK":
+                yield item["type"], item["object"]
+
+
+def test_thousands_of_updates_of_one_wait_are_counts_not_rows(recording, traces):
+    updates, counts = 0, {}
+    for change, event in watched(traces, "v1_events"):
+        if event["reason"] == "Pending":
+            updates += change == "MODIFIED"
+            counts[event["metadata"]["uid"]] = (event["involvedObject"]["uid"], event["count"])
+    expected = {}
+    for workload, count in counts.values():
+        expected[workload] = expected.get(workload, 0) + count
+    query = """
+        select object_uid, sum(event_count) from core.events
+        where reason_name = 'Pending' group by all
+    """
+    assert updates == 4796
+    assert dict(recording.query(query).fetchall()) == expected
+    [rows] = one(recording, "select count(*) from raw.event_versions where reason_name = 'Pending'")
+    assert rows < len(counts) + 100  # a few have texts that change
+
+
+def test_every_text_of_its_three_schedulers_is_understood(recording):
+    query = "select count(*) from core.scheduling_reasons where reason_name in ('other', 'cut')"
+    assert one(recording, query) == (0,)
+    query = "from raw.rejections where reason_name in ('unknown_scheduling_text', 'bad_event_time')"
+    assert recording.query(query).fetchall() == []
+
+
+def test_the_pods_that_wait_at_its_end_are_those_whose_condition_says_so(recording, traces):
+    waiting = {}
+    for change, pod in watched(traces, "v1_pods"):
+        conditions = {c["type"]: c for c in pod["status"].get("conditions", ())}
+        told = conditions.get("PodScheduled", {})
+        is_waiting = told.get("status") == "False" and "message" in told and change != "DELETED"
+        waiting[pod["metadata"]["uid"]] = is_waiting
+    query = """
+        select distinct object_uid from core.scheduling_reasons
+        where object_kind_name = 'Pod' and is_current
+    """
+    found = {uid for (uid,) in recording.query(query).fetchall()}
+    assert found == {uid for uid, is_waiting in waiting.items() if is_waiting} != set()
+
+
+def test_the_two_gangs_in_deadlock_wait_for_nodes_that_are_full(recording):
+    query = """
+        select distinct split_part(object_name, '-', 2), resource_name, node_count,
+            total_node_count, missing_count
+        from core.scheduling_reasons
+        where object_namespace_name = 'loose' and reason_name = 'resource_full'
+            and source_name = 'event' and not is_preemption
+    """
+    [(_, *first), (_, *second)] = sorted(recording.query(query).fetchall())
+    assert first == second == ["nvidia.com/gpu", 4, 78, None]
+
+
+def test_who_preempted_whom_is_known_by_uid(recording, traces):
+    names, pods, queues = {}, set(), set()
+    for _, pod in watched(traces, "v1_pods"):
+        names[pod["metadata"]["uid"]] = pod["metadata"]["name"]
+    for _, event in watched(traces, "v1_events"):
+        victim, text = event["involvedObject"], event["message"]
+        if by := re.search("Preempted by pod ([0-9a-f-]+) on node", text):
+            pods.add((victim["uid"], by[1], names[by[1]]))
+        elif victim["kind"] == "Workload" and text.startswith("Preempted to accommodate"):
+            uid, job = re.findall("UID: ([0-9a-f-]+)", text)
+            queues.add((victim["uid"], uid, job))
+    assert len(pods) == 114 and len(queues) > 200
+    query = "select victim_uid, by_uid, {} from core.disruptions where way_name = '{}'"
+    told = query.format("by_name", "preempted_by_scheduler") + " and by_uid is not null"
+    assert set(recording.query(told).fetchall()) == pods
+    told = query.format("by_workload_key_uid", "preempted_by_queue")
+    assert queues <= set(recording.query(told).fetchall())
+    unknown = """
+        select count(*) from core.disruptions as d
+        anti join core.workloads as w on d.by_workload_key_uid = w.workload_key_uid
+        where d.by_kind_name = 'Pod'
+    """
+    assert one(recording, unknown) == (0,)
+
+
+def test_a_pod_of_it_that_had_succeeded_was_not_disrupted_by_its_eviction(recording, traces):
+    over, hit = set(), {}
+    for _, pod in watched(traces, "v1_pods"):
+        uid, status = pod["metadata"]["uid"], pod["status"]
+        conditions = {c["type"]: c for c in status.get("conditions", ())}
+        if conditions.get("DisruptionTarget", {}).get("status") == "True":
+            hit.setdefault(uid, uid in over or status["phase"] == "Succeeded")
+        if status["phase"] in ("Succeeded", "Failed"):
+            over.add(uid)
+    query = "select victim_uid from core.disruptions where victim_kind_name = 'Pod'"
+    found = {uid for (uid,) in recording.query(query).fetchall()}
+    assert found == {uid for uid, was_over in hit.items() if not was_over}
+    assert any(hit.values())
