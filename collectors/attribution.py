@@ -118,7 +118,8 @@ def _above(owner: Owner | None, labels: dict[str, str], group: str | None) -> li
     return found
 
 
-def _keyed(owners: list[Owner], namespace: str) -> Workload:
+def keyed(owners: list[Owner], namespace: str) -> Workload:
+    """The last of a chain of owners as the workload, with its key."""
     kind, name, uid = owners[-1]
     key = f"{kind}/{namespace}/{name}" if uid is None or kind in NAMED else uid
     return Workload(tuple(owners), kind, name, key, kind in SERVICES)
@@ -145,7 +146,7 @@ def of_pod(
         owners = [("PodGroup", shared, None)]
     if not owners or owners[-1][0] == "Node":
         return Workload(tuple(owners), "Pod", name, uid, False)
-    return _keyed(owners, namespace)
+    return keyed(owners, namespace)
 
 
 def of_pod_group(
@@ -154,11 +155,11 @@ def of_pod_group(
     """The workload of a PodGroup: its owner's; one without an owner is its own."""
     owner = controlling(meta)
     if owner is None:
-        return _keyed([("PodGroup", name, None)], namespace)
+        return keyed([("PodGroup", name, None)], namespace)
     owners = [owner, *_above(owner, labels, None)]
     if owner[0] == "ReplicaSet" and len(owners) == 1 and (match := OF_REPLICA_SET.match(owner[1])):
         owners.append(("Deployment", match[1], None))
-    return _keyed(owners, namespace)
+    return keyed(owners, namespace)
 
 
 def group_of(labels: dict[str, str], annotations: dict[str, str]) -> str | None:

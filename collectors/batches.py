@@ -53,8 +53,7 @@ def _series(column: Column, values: list[Any]) -> pl.Series:
 def key_of(table: str) -> str:
     """The column that tells objects of a table of versions apart: their uid, else their name."""
     stem = table.removeprefix("raw.").removesuffix("_versions")
-    names = {column.name for column in TABLES[table].columns}
-    return f"{stem}_uid" if f"{stem}_uid" in names else f"{stem}_name"
+    return {"namespace": "namespace_name", "owner": "object_uid"}.get(stem, f"{stem}_uid")
 
 
 def rows_of(frame: pl.DataFrame, table: str) -> Iterator[dict[str, Any]]:

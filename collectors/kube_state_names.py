@@ -9,8 +9,8 @@ from collections.abc import Iterable
 
 from collectors import hami
 from collectors.attribution import GROUP_KEYS, LWS
-from collectors.kubernetes import MODEL_KEYS
 from collectors.nodes import PRODUCT_KEYS
+from collectors.objects import MODEL_KEYS
 from collectors.requests import AMD, BESIDE, GPU, PARTS, SHARED
 from collectors.source import Settings
 

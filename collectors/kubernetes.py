@@ -13,81 +13,17 @@ from collectors import dra, hami
 from collectors.attribution import class_for, gang_of, of_pod, of_pod_group, queue_of, told
 from collectors.containers import runs_of
 from collectors.kube_events import event_row, waiting_for
+from collectors.kueue import workload_row
 from collectors.nodes import node_row
-from collectors.quantities import (
-    LAST_INSTANT,
-    Unusable,
-    count,
-    micros,
-    needed,
-    part,
-    parts,
-    text,
-    words,
-)
+from collectors.objects import asked_model, created, guarded, identity, submitted
+from collectors.owners import owner_parser
+from collectors.quantities import count, micros, needed, part, parts, text, words
 from collectors.requests import accelerators, effective
-from collectors.source import Note, Settings, Version, silent
-from models.gpus import canonical
+from collectors.source import Note, Settings, Unusable, Version
+from collectors.streams import OWNERS
 
 Row = dict[str, Any]
-DAY = 86_400_000_000
-MODEL_KEYS = (
-    "nvidia.com/gpu.product",
-    "cloud.google.com/gke-accelerator",
-    "amd.com/gpu.product-name",
-)
-GIVES_UP = frozenset(("PodFailed", "PodCompleted"))
 PLACED = frozenset(("Running", "Completed"))
-
-
-def identity(version: Version, is_namespaced: bool = True) -> tuple[dict[str, Any], str, str, str]:
-    """Metadata, uid, namespace and name; Unusable where they are not there."""
-    meta = part(version.object.get("metadata"))
-    uid = needed(meta.get("uid"), "no_uid")
-    name = needed(meta.get("name"), "no_name")
-    namespace = needed(meta.get("namespace"), "no_namespace") if is_namespaced else ""
-    return meta, uid, namespace, name
-
-
-def created(meta: dict[str, Any], observed: int) -> int:
-    """When the object was made: never a day after it was seen."""
-    instant = micros(meta.get("creationTimestamp"))
-    if instant is None:
-        raise Unusable("no_creation", "creationTimestamp")
-    if instant > observed + DAY:
-        raise Unusable("absurd_instant", f"created {meta['creationTimestamp']}")
-    return instant
-
-
-def _submitted(
-    settings: Settings, labels: dict[str, str], annotations: dict[str, str], note: Note
-) -> int | None:
-    value = told(settings.submitted_keys, labels, annotations)
-    if value is None:
-        return None
-    try:
-        if value.isascii() and value.isdigit():
-            seconds = int(value)
-            return seconds * 1_000_000 if seconds < LAST_INSTANT // 1_000_000 else seconds * 1000
-        return micros(value)
-    except Unusable as error:
-        note("bad_submission_time", error.example)  # the pod itself is good
-        return None
-
-
-def _asked_model(spec: dict[str, Any]) -> str | None:
-    selector = words(spec.get("nodeSelector"))
-    for key in MODEL_KEYS:
-        if key in selector:
-            return canonical(selector[key])
-    affinity = part(part(spec.get("affinity")).get("nodeAffinity"))
-    needs = part(affinity.get("requiredDuringSchedulingIgnoredDuringExecution"))
-    models = set()
-    for term in parts(needs.get("nodeSelectorTerms")):
-        for match in parts(term.get("matchExpressions")):
-            if match.get("key") in MODEL_KEYS and match.get("operator") == "In":
-                models |= {canonical(str(value)) for value in match.get("values") or []}
-    return models.pop() if len(models) == 1 else None
 
 
 def _unscheduled(condition: dict[str, Any], note: Note) -> Row:
@@ -123,20 +59,7 @@ def _changed(condition: dict[str, Any]) -> int:
         return 0  # which of them is newer is all that is asked
 
 
-def _guarded(parse: Callable[[Version, Settings, Note], Row]):
-    """A parser that answers an object of whatever shape: with a row, or with Unusable."""
-
-    def guarded(version: Version, settings: Settings, note: Note = silent) -> Row:
-        try:
-            return parse(version, settings, note)
-        except (TypeError, AttributeError, KeyError, IndexError, ValueError) as error:
-            raise Unusable("malformed", f"{type(error).__name__}: {error}"[:80]) from error
-
-    guarded.__doc__ = parse.__doc__
-    return guarded
-
-
-@_guarded
+@guarded
 def pod_row(version: Version, settings: Settings, note: Note) -> Row:
     """A version of a pod as a row of raw.pod_versions."""
     meta, uid, namespace, name = identity(version)
@@ -168,7 +91,7 @@ def pod_row(version: Version, settings: Settings, note: Note) -> Row:
         "namespace_name": namespace,
         "pod_name": name,
         "created_at": created(meta, version.observed),
-        "submitted_at": _submitted(settings, labels, annotations, note),
+        "submitted_at": submitted(settings, labels, annotations, note),
         "node_name": node_name,
         "bound_at": micros(scheduled.get("lastTransitionTime"))
         if node_name and scheduled.get("status") == "True"
@@ -190,7 +113,7 @@ def pod_row(version: Version, settings: Settings, note: Note) -> Row:
         "requests": tuple(sorted((r, units) for r, units in asked.items() if units)),
         "devices": hami.allocated(given) if given else (),
         "claims": claims,
-        "asked_gpu_model_name": _asked_model(spec),
+        "asked_gpu_model_name": asked_model(spec),
         "cpu_milli_count": cpu,
         "labels_json": orjson.dumps(labels).decode(),
         "owners": workload.owners,
@@ -208,7 +131,7 @@ def pod_row(version: Version, settings: Settings, note: Note) -> Row:
     }
 
 
-@_guarded
+@guarded
 def namespace_row(version: Version, settings: Settings, note: Note) -> Row:
     """A version of a namespace as a row of raw.namespace_versions."""
     meta = part(version.object.get("metadata"))
@@ -219,7 +142,7 @@ def namespace_row(version: Version, settings: Settings, note: Note) -> Row:
     }
 
 
-@_guarded
+@guarded
 def pod_group_row(version: Version, settings: Settings, note: Note) -> Row:
     """A version of a Volcano PodGroup as a row of raw.pod_group_versions."""
     meta, uid, namespace, name = identity(version)
@@ -241,7 +164,7 @@ def pod_group_row(version: Version, settings: Settings, note: Note) -> Row:
         "namespace_name": namespace,
         "pod_group_name": name,
         "created_at": created(meta, version.observed),
-        "submitted_at": _submitted(settings, labels, annotations, note),
+        "submitted_at": submitted(settings, labels, annotations, note),
         "workload_kind_name": workload.kind,
         "workload_name": workload.name,
         "workload_key_uid": workload.key,
@@ -258,11 +181,13 @@ def pod_group_row(version: Version, settings: Settings, note: Note) -> Row:
 
 PARSERS: dict[str, tuple[str, Callable[..., Row]]] = {
     "Pod": ("raw.pod_versions", pod_row),
-    "Node": ("raw.node_versions", _guarded(node_row)),
+    "Node": ("raw.node_versions", guarded(node_row)),
     "Namespace": ("raw.namespace_versions", namespace_row),
     "PodGroup": ("raw.pod_group_versions", pod_group_row),
-    "ResourceClaim": ("raw.claim_versions", _guarded(dra.claim_row)),
-    "ResourceSlice": ("raw.slice_versions", _guarded(dra.slice_row)),
-    "Event": ("raw.event_versions", _guarded(event_row)),
+    "ResourceClaim": ("raw.claim_versions", guarded(dra.claim_row)),
+    "ResourceSlice": ("raw.slice_versions", guarded(dra.slice_row)),
+    "Event": ("raw.event_versions", guarded(event_row)),
+    "Workload": ("raw.workload_versions", workload_row),
+    **{kind: ("raw.owner_versions", owner_parser(kind)) for kind in OWNERS},
 }
 """Kind -> its table, and the parser of one version."""

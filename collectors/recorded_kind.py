@@ -11,6 +11,7 @@ from collectors.coverage import ROOM, Days, Gap, Record, gaps_of, instant, micro
 from collectors.kube_events import EventRows
 from collectors.kubernetes import PARSERS
 from collectors.late import Late
+from collectors.owners import Unchanged
 from collectors.recorded_folder import (
     Event,
     Folder,
@@ -21,7 +22,7 @@ from collectors.recorded_folder import (
 )
 from collectors.rejections import Rejections
 from collectors.source import Batch, Settings, Unusable
-from collectors.streams import KINDS, Refused
+from collectors.streams import KINDS, OWNERS, Refused
 from collectors.surveys import Survey
 from models.window import Window
 
@@ -66,11 +67,13 @@ class Reader:
         window: Window | None,
         rejections: Rejections,
     ):
-        self.folder, self.settings = folder, settings
+        self.folder, self.kind, self.settings = folder, kind, settings
         self.rejections, self.days = rejections, Days(settings.zone)
         table, self.parse = PARSERS[kind]
         self.key, is_event = key_of(table), kind == "Event"
         self.rows = EventRows(settings.zone) if is_event else Rows(table)
+        # Of these only what changed is kept: controllers write them again and again.
+        self.is_known = Unchanged() if kind in (*OWNERS, "Workload") else None
         self.begin = micros_of(window.begin) if window else 0
         self.end = micros_of(window.end) if window else 2**62
         # An event does not live: none vanishes in a gap.
@@ -102,6 +105,8 @@ class Reader:
         if not self.folder.is_spool or not (self.gaps or is_late):
             return
         rows = list(self.folder.memory.rows(table))
+        if table == "raw.owner_versions":  # of many kinds
+            rows = [row for row in rows if row["kind_name"] == self.kind]
         if self.late:
             self.late.remember(rows)
         if self.gaps:
@@ -143,7 +148,7 @@ class Reader:
             self.alive[row[self.key]] = row
             if event.change == "DELETED":
                 del self.alive[row[self.key]]
-        if is_inside:
+        if is_inside and not (self.is_known and self.is_known(row[self.key], row)):
             self.rows.add(row)
         if self.late and (is_inside or is_heard):
             for heard in self.late.rows(row, event.observed):

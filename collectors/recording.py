@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 
+from collectors.audit import creations
 from collectors.batches import Rows
 from collectors.coverage import (
     Days,
@@ -44,6 +45,7 @@ def collect(path: Path, settings: Settings, window: Window | None = None) -> Ite
         parts = stretches(folder.record)
         record = folder.record
         yield from tiles(parts, window, settings, record.place, nodes_from=record.nodes_from)
+    yield from creations(path, settings, window, rejections)
     yield from rejections.batches()
 
 

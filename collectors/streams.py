@@ -19,7 +19,34 @@ from collectors.quantities import micros
 from collectors.source import Unusable
 from collectors.surveys import Run, Survey, Surveyed
 
+OWNERS = {
+    "Job": "batch",
+    "ReplicaSet": "apps",
+    "Deployment": "apps",
+    "StatefulSet": "apps",
+    "DaemonSet": "apps",
+    "JobSet": "jobset.x-k8s.io",
+    "TrainJob": "trainer.kubeflow.org",
+    "PyTorchJob": "kubeflow.org",
+    "TFJob": "kubeflow.org",
+    "XGBoostJob": "kubeflow.org",
+    "PaddleJob": "kubeflow.org",
+    "JAXJob": "kubeflow.org",
+    "MPIJob": "kubeflow.org",
+    "Notebook": "kubeflow.org",
+    "LeaderWorkerSet": "leaderworkerset.x-k8s.io",
+    "RayJob": "ray.io",
+    "RayCluster": "ray.io",
+    "RayService": "ray.io",
+    "Workflow": "argoproj.io",
+    "InferenceService": "serving.kserve.io",
+    "LLMInferenceService": "serving.kserve.io",
+    "VolcanoJob": "batch.volcano.sh",
+}
+"""Kinds of objects that own pods, and their group; Volcano's Job is called VolcanoJob here."""
 READ = {
+    **{(group, kind.removeprefix("Volcano")): kind for kind, group in OWNERS.items()},
+    ("kueue.x-k8s.io", "Workload"): "Workload",
     ("", "Namespace"): "Namespace",
     ("", "Node"): "Node",
     ("scheduling.volcano.sh", "PodGroup"): "PodGroup",

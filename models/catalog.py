@@ -1,10 +1,12 @@
 """All table contracts by name; the contracts themselves live in raw, core_*, mart and meta."""
 
 from models import (
+    core_admissions,
     core_claims,
     core_events,
     core_gpus,
     core_objects,
+    core_owners,
     core_strangers,
     core_time,
     core_uses,
@@ -21,6 +23,8 @@ CATALOG: dict[str, Table] = {
     for layer in (
         *(
             raw,
+            core_owners,
+            core_admissions,
             core_objects,
             core_claims,
             core_time,

@@ -110,6 +110,7 @@ class Policies(Part):
 
     provisional_days: int = Field(default=3, ge=0)
     loading_max_seconds: int = Field(default=1800, ge=0)
+    stale_reservation_seconds: int = Field(default=600, ge=0)
     raw_retention_days: int = Field(default=90, ge=1)
 
 

@@ -19,3 +19,9 @@ GPU_SECONDS = Column("gpu_seconds", Kind.DECIMAL, "GPU-seconds.", minimum=0)
 CLASS = Column("workload_class", Kind.TEXT, "What sort of work it is.", choices=CLASSES)
 ATTEMPT = Column("attempt_id", Kind.TEXT, "The attempt: workload, and when its first pod came.")
 PRICE = Column("price_id", Kind.TEXT, "The price row in force; null where none is.", nullable=True)
+QUOTA_WORKLOAD = Column(
+    "workload_uid", Kind.TEXT, "The Kueue Workload that queues it, if one does.", nullable=True
+)
+QUOTA_ATTEMPT = Column(
+    "attempt_number", Kind.COUNT, "That Workload's attempt, counted from 1.", nullable=True
+)

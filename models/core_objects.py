@@ -1,6 +1,18 @@
 """Core tables of things: windows, nodes, pods, workloads, attempts; their time is in core_time."""
 
-from models.core_columns import ATTEMPT, BEGIN, CLASS, END, MODEL, NODE, SPAN, TEAM, WORKLOAD
+from models.core_columns import (
+    ATTEMPT,
+    BEGIN,
+    CLASS,
+    END,
+    MODEL,
+    NODE,
+    QUOTA_ATTEMPT,
+    QUOTA_WORKLOAD,
+    SPAN,
+    TEAM,
+    WORKLOAD,
+)
 from models.table import CLUSTER, DAY, Column, Kind, Table
 
 WINDOWS = Table(
@@ -63,7 +75,10 @@ PODS = Table(
         Column("pod_uid", Kind.TEXT, "The pod, for ever."),
         Column("namespace_name", Kind.TEXT, "Its namespace."),
         Column("pod_name", Kind.TEXT, "Its name."),
+        Column("workload_kind_name", Kind.TEXT, "Kind of the top-level object."),
+        Column("workload_name", Kind.TEXT, "Name of the top-level object."),
         WORKLOAD,
+        CLASS,
         Column("is_service", Kind.FLAG, "Whether each replica is an attempt of its own."),
         TEAM,
         Column("created_at", Kind.INSTANT, "Created."),
@@ -97,6 +112,8 @@ PODS = Table(
         ATTEMPT,
         Column("attempt_created_at", Kind.INSTANT, "Its attempt's first pod was created."),
         Column("attempt_queued_at", Kind.INSTANT, "Its attempt entered the queue."),
+        QUOTA_WORKLOAD,
+        QUOTA_ATTEMPT,
         Column("queue_name", Kind.TEXT, "Queue.", nullable=True),
         Column("user_name", Kind.TEXT, "Who submitted it.", nullable=True),
         Column("last_sequence_number", Kind.COUNT, "Its last version of the day."),
@@ -143,6 +160,8 @@ ATTEMPTS = Table(
         Column("pod_count", Kind.COUNT, "Pods of it known that day.", minimum=0),
         Column("asked_micro_gpu", Kind.COUNT, "GPU share asked for by them.", minimum=0),
         Column("queued_at", Kind.INSTANT, "Entered the queue."),
+        Column("eligible_at", Kind.INSTANT, "Could be given quota (Kueue).", nullable=True),
+        Column("quota_reserved_at", Kind.INSTANT, "Was given quota (Kueue).", nullable=True),
         Column("admitted_at", Kind.INSTANT, "Admitted by its queue, if observed.", nullable=True),
         Column("placed_at", Kind.INSTANT, "n-th bind.", nullable=True),
         Column("started_at", Kind.INSTANT, "n-th first run.", nullable=True),
@@ -151,6 +170,8 @@ ATTEMPTS = Table(
         Column("known_until_at", Kind.INSTANT, "The window's end: what came later is not known."),
         Column("is_start_known", Kind.FLAG, "Whether the source tells container starts."),
         Column("is_in_pod_group", Kind.FLAG, "A PodGroup queues it: it waits for quota first."),
+        QUOTA_WORKLOAD,
+        QUOTA_ATTEMPT,
         Column(
             "outcome_name",
             Kind.TEXT,

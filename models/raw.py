@@ -8,7 +8,9 @@ from models.raw_columns import VERSION
 from models.raw_dra import TABLES as DRA
 from models.raw_events import TABLES as EVENTS
 from models.raw_events import UNSCHEDULED
+from models.raw_kueue import WORKLOAD_VERSIONS
 from models.raw_metrics import TABLES as METRICS
+from models.raw_owners import OBJECT_CREATIONS, OWNER_VERSIONS
 from models.raw_settings import FLEET, GPU_MODELS, MIG_PROFILES, POLICIES, PRICES, TEAM_RULES, TEAMS
 from models.states import CLASSES, COVERAGES
 from models.table import CLUSTER, DAY, Column, Kind, Table
@@ -316,6 +318,9 @@ TABLES = (
     NAMESPACE_VERSIONS,
     POD_GROUP_VERSIONS,
     *DRA,
+    OWNER_VERSIONS,
+    OBJECT_CREATIONS,
+    WORKLOAD_VERSIONS,
     COVERAGE,
     REJECTIONS,
     *EVENTS,
@@ -343,6 +348,7 @@ NOTICES = (
     "metric_missing",
     "native_histogram",
     "negative_reading",
+    "no_created_name",
     "no_gpu_uuid",
     "not_a_number",
     "other_file",

@@ -301,7 +301,7 @@ LAWS = (
                 a.started_at,
                 case when not a.is_start_known then a.placed_at end,
                 greatest(
-                    a.queued_at, a.admitted_at, a.placed_at,
+                    a.queued_at, a.eligible_at, a.quota_reserved_at, a.admitted_at, a.placed_at,
                     coalesce(a.ended_at, a.known_until_at)
                 )
             )

@@ -8,6 +8,10 @@ alive as (
     select distinct attempt_id
     from core.pods
     where ended_at is null
+    union
+    select attempt_id
+    from core.attempts
+    where ended_at is null
 ),
 
 -- A later attempt must know that it is not the first: it does not wait since the submission.
@@ -23,7 +27,7 @@ select
     v.* exclude (
         day_on, sequence_number, observed_at, change_name, bound_at, node_name, finished_at,
         deletion_asked_at, first_started_at, first_ready_at, gang_complete_at, attempt_queued_at,
-        attempt_created_at, team_name, seen_at, claims
+        attempt_created_at, team_name, user_name, seen_at, claims
     ),
     $next_on::date as day_on,
     row_number() over (order by v.sequence_number) - 1 as sequence_number,
@@ -39,6 +43,7 @@ select
     p.attempt_queued_at,
     p.attempt_created_at,
     case when p.bound_at is not null then p.team_name end as team_name,
+    p.user_name,
     coalesce(v.seen_at, v.observed_at) as seen_at,
     coalesce(v.claims, []) as claims
 from core.pods as p

@@ -73,6 +73,8 @@ grouped as (
         any_value(workload_key_uid) as workload_key_uid,
         any_value(namespace_name) as namespace_name,
         any_value(gang_name) as gang_name,
+        any_value(workload_uid) as workload_uid,
+        any_value(attempt_number) as attempt_number,
         bool_or(is_service) as is_service,
         bool_and(is_start_known) as is_start_known,
         arg_max(team_name, (created_at, pod_uid)) as team_name,
@@ -106,6 +108,8 @@ tried as (
         g.queue_name,
         g.namespace_name,
         g.gang_name,
+        g.workload_uid,
+        g.attempt_number,
         g.is_service,
         g.is_start_known,
         g.gang_size_count,
@@ -144,6 +148,8 @@ tried as (
         q.queue_name,
         q.namespace_name,
         q.pod_group_name as gang_name,
+        null::varchar as workload_uid,
+        null::bigint as attempt_number,
         false as is_service,
         true as is_start_known,
         greatest(q.min_member_count, 1) as gang_size_count,
@@ -166,6 +172,113 @@ tried as (
             and q.namespace_name = p.namespace_name
             and q.pod_group_name = p.gang_name
     where q.requeued_at is null and coalesce(q.phase_name, '') not in ('Completed', 'Running')
+    union all by name
+    select
+        a.cluster_name,
+        a.day_on,
+        a.attempt_id,
+        a.workload_key_uid,
+        coalesce(m.team_name, '__unattributed__') as team_name,
+        a.queue_name,
+        a.namespace_name,
+        null::varchar as gang_name,
+        a.workload_uid,
+        a.attempt_number,
+        false as is_service,
+        true as is_start_known,
+        greatest(a.pod_count, 1) as gang_size_count,
+        0 as pod_count,
+        a.asked_micro_gpu,
+        '' as gpu_shape_name,
+        a.attempt_queued_at as queued_at,
+        null::timestamptz as placed_at,
+        null::timestamptz as nth_started_at,
+        null::timestamptz as ended_at,
+        false as is_placed,
+        false as is_succeeded,
+        false as is_failed,
+        false as is_disrupted
+    from core.admissions as a
+    left join core.object_teams as m
+        on
+            a.cluster_name = m.cluster_name
+            and a.day_on = m.day_on
+            and a.workload_uid = m.object_uid
+    anti join core.pods as p
+        on
+            a.cluster_name = p.cluster_name
+            and a.day_on = p.day_on
+            and a.workload_uid = p.workload_uid
+            and a.attempt_number = p.attempt_number
+    where not a.is_service
+),
+
+-- No step is before the one before it, whatever clocks say.
+steps as (
+    select
+        cluster_name,
+        day_on,
+        workload_uid,
+        attempt_number,
+        attempt_queued_at,
+        pod_micro_gpu,
+        asked_micro_gpu,
+        asked_gpu_model_name,
+        ended_at,
+        finish_reason_name,
+        evicted_at,
+        eligible_at,
+        case when quota_reserved_at is not null then greatest(quota_reserved_at, eligible_at) end
+            as quota_reserved_at,
+        case when admitted_at is not null then greatest(admitted_at, eligible_at) end
+            as admitted_at
+    from core.admissions
+),
+
+-- With quota of Kueue an attempt goes on while the quota does, whatever becomes of single pods; a
+-- replica of a service goes on with its pod.
+quotaed as (
+    select
+        t.* replace (
+            case
+                when k.workload_uid is null or t.is_service then t.gpu_shape_name
+                when k.asked_micro_gpu = 0 then 'cpu'
+                else
+                    coalesce(k.asked_gpu_model_name, 'any')
+                    || ' x ' || format('{:g}', k.pod_micro_gpu / 1e6)
+                    || ' x ' || t.gang_size_count
+            end as gpu_shape_name,
+            case
+                when k.workload_uid is null or t.is_service then t.asked_micro_gpu
+                else k.asked_micro_gpu
+            end as asked_micro_gpu,
+            case
+                when t.placed_at is not null
+                    then greatest(t.placed_at, k.quota_reserved_at, k.admitted_at)
+            end as placed_at,
+            case
+                when k.workload_uid is null or t.is_service then t.ended_at
+                when t.pod_count = 0 or not t.is_placed then k.ended_at
+                when k.ended_at is not null and t.ended_at is not null
+                    then greatest(k.ended_at, t.ended_at)
+            end as ended_at
+        ),
+        case when k.eligible_at is not null then greatest(t.queued_at, k.eligible_at) end
+            as eligible_at,
+        case
+            when k.quota_reserved_at is not null then greatest(t.queued_at, k.quota_reserved_at)
+        end as quota_reserved_at,
+        case when k.admitted_at is not null then greatest(t.queued_at, k.admitted_at) end
+            as admitted_at,
+        case when not t.is_service then k.finish_reason_name end as finish_reason_name,
+        k.evicted_at
+    from tried as t
+    left join steps as k
+        on
+            t.cluster_name = k.cluster_name
+            and t.day_on = k.day_on
+            and t.workload_uid = k.workload_uid
+            and t.attempt_number = k.attempt_number
 ),
 
 admissions as (
@@ -174,7 +287,7 @@ admissions as (
         t.day_on,
         t.attempt_id,
         min(date_trunc('second', coalesce(v.admitted_at, v.observed_at))) as admitted_at
-    from tried as t
+    from quotaed as t
     inner join raw.pod_group_versions as v
         on
             t.cluster_name = v.cluster_name
@@ -201,7 +314,10 @@ select
     t.pod_count::bigint as pod_count,
     t.asked_micro_gpu::bigint as asked_micro_gpu,
     t.queued_at,
+    t.eligible_at,
+    t.quota_reserved_at,
     case
+        when t.workload_uid is not null then t.admitted_at
         when a.admitted_at <= coalesce(t.placed_at, t.ended_at, w.end_at) then a.admitted_at
     end as admitted_at,
     case when t.is_placed then t.placed_at end as placed_at,
@@ -216,16 +332,21 @@ select
     w.end_at as known_until_at,
     t.is_start_known,
     q.pod_group_name is not null as is_in_pod_group,
+    t.workload_uid,
+    t.attempt_number,
     case
         when t.ended_at is null and t.is_placed then 'alive'
         when t.ended_at is null then 'queued'
+        when t.finish_reason_name = 'Succeeded' then 'succeeded'
+        when t.finish_reason_name = 'Failed' then 'failed'
+        when t.evicted_at is not null then 'evicted'
         when not t.is_placed then 'withdrawn'
         when t.is_succeeded then 'succeeded'
         when t.is_disrupted then 'evicted'
         when t.is_failed then 'failed'
         else 'deleted'
     end as outcome_name
-from tried as t
+from quotaed as t
 inner join core.windows as w
     on t.cluster_name = w.cluster_name and t.day_on = w.day_on
 left join pod_groups as q

@@ -6,7 +6,7 @@ held as (
         p.day_on,
         p.pod_uid,
         p.workload_key_uid,
-        v.workload_class,
+        p.workload_class,
         p.attempt_id,
         p.team_name,
         case

@@ -2,30 +2,6 @@
 with
 seen as (
     select
-        v.cluster_name,
-        v.day_on,
-        v.workload_key_uid,
-        v.workload_kind_name,
-        v.namespace_name,
-        v.workload_name,
-        v.workload_class,
-        v.is_service,
-        p.team_name,
-        p.queue_name,
-        v.user_name,
-        p.gang_size_count,
-        p.gang_source_name,
-        p.created_at as first_created_at,
-        v.sequence_number,
-        1 as rank_number
-    from core.pods as p
-    inner join raw.pod_versions as v
-        on
-            p.cluster_name = v.cluster_name
-            and p.day_on = v.day_on
-            and p.last_sequence_number = v.sequence_number
-    union all by name
-    select
         cluster_name,
         day_on,
         workload_key_uid,
@@ -33,16 +9,69 @@ seen as (
         namespace_name,
         workload_name,
         workload_class,
-        false as is_service,
-        '__unattributed__' as team_name,
+        is_service,
+        team_name,
         queue_name,
         user_name,
-        nullif(min_member_count, 0) as gang_size_count,
+        gang_size_count,
+        gang_source_name,
+        created_at as first_created_at,
+        last_sequence_number as sequence_number,
+        2 as rank_number
+    from core.pods
+    union all by name
+    select
+        a.cluster_name,
+        a.day_on,
+        a.workload_key_uid,
+        a.workload_kind_name,
+        a.namespace_name,
+        a.workload_name,
+        a.workload_class,
+        a.is_service,
+        coalesce(t.team_name, '__unattributed__') as team_name,
+        a.queue_name,
+        a.user_name,
+        case when not a.is_service then nullif(a.pod_count, 0) end as gang_size_count,
+        'Workload podSets' as gang_source_name,
+        a.attempt_queued_at as first_created_at,
+        epoch_us(a.queued_at) as sequence_number,
+        1 as rank_number
+    from core.admissions as a
+    left join core.object_teams as t
+        on
+            a.cluster_name = t.cluster_name
+            and a.day_on = t.day_on
+            and a.workload_uid = t.object_uid
+    semi join core.attempts as y
+        on
+            a.cluster_name = y.cluster_name
+            and a.day_on = y.day_on
+            and a.attempt_id = y.attempt_id
+    union all by name
+    select
+        g.cluster_name,
+        g.day_on,
+        g.workload_key_uid,
+        g.workload_kind_name,
+        g.namespace_name,
+        g.workload_name,
+        g.workload_class,
+        false as is_service,
+        '__unattributed__' as team_name,
+        g.queue_name,
+        coalesce(g.user_name, o.user_name) as user_name,
+        nullif(g.min_member_count, 0) as gang_size_count,
         'PodGroup minMember' as gang_source_name,
-        date_trunc('second', created_at) as first_created_at,
-        sequence_number,
+        date_trunc('second', g.created_at) as first_created_at,
+        g.sequence_number,
         0 as rank_number
-    from raw.pod_group_versions
+    from raw.pod_group_versions as g
+    left join core.owners as o
+        on
+            g.cluster_name = o.cluster_name
+            and g.day_on = o.day_on
+            and g.workload_key_uid = o.object_uid
 )
 
 select
