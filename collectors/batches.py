@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from collectors.source import Batch
 from models import raw
-from models.table import Column, Kind, Table
+from models.table import INSTANT, Column, Kind, Table
 
 MOST_ROWS = 20_000
 TABLES = {table.name: table for table in raw.TABLES}
@@ -21,7 +21,12 @@ FIELDS = {
     for kind in Kind
     if isinstance(kind.polars, pl.List)
 }
-ARROW = {pl.String(): pa.large_string(), pl.Int64(): pa.int64(), pl.Boolean(): pa.bool_()}
+ARROW = {
+    pl.String(): pa.large_string(),
+    pl.Int64(): pa.int64(),
+    pl.Boolean(): pa.bool_(),
+    INSTANT: pa.timestamp("us", "UTC"),
+}
 
 
 def _structs(column: Column, values: list[Any]) -> pl.Series:

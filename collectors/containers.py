@@ -5,7 +5,7 @@ What follows for the state of a hold belongs to `sql/core/runs.sql`.
 
 from typing import Any, NamedTuple
 
-from collectors.quantities import count, micros, part, parts
+from collectors.quantities import count, part, parts, runtime_micros
 from collectors.requests import is_sidecar
 
 PULL_ERRORS = frozenset(
@@ -36,12 +36,16 @@ class Current(NamedTuple):
 def _current(status: dict[str, Any]) -> Current:
     state, last = part(status.get("state")), part(status.get("lastState"))
     before = part(last.get("terminated"))
-    before_end = micros(before.get("finishedAt"))
+    before_end = runtime_micros(before.get("finishedAt"))
     if running := part(state.get("running")):
-        return Current(micros(running.get("startedAt")), None, before_end)
+        return Current(runtime_micros(running.get("startedAt")), None, before_end)
     if ended := part(state.get("terminated")):
-        return Current(micros(ended.get("startedAt")), micros(ended.get("finishedAt")), before_end)
-    return Current(micros(before.get("startedAt")), before_end, None)  # it waits
+        return Current(
+            runtime_micros(ended.get("startedAt")),
+            runtime_micros(ended.get("finishedAt")),
+            before_end,
+        )
+    return Current(runtime_micros(before.get("startedAt")), before_end, None)  # it waits
 
 
 def _is_running(status: dict[str, Any]) -> bool:

@@ -11,6 +11,7 @@ import orjson
 
 from collectors import dra, hami
 from collectors.attribution import class_for, gang_of, of_pod, of_pod_group, queue_of, told
+from collectors.container_runs import container_runs, image_of
 from collectors.containers import runs_of
 from collectors.kube_events import event_row, waiting_for
 from collectors.kueue import workload_row
@@ -78,6 +79,7 @@ def pod_row(version: Version, settings: Settings, note: Note) -> Row:
     node_name = text(spec.get("nodeName"))
     scheduled = conditions.get("PodScheduled", {})
     ready = conditions.get("Ready", {})
+    sandbox = conditions.get("PodReadyToStartContainers", {})
     disruption = conditions.get("DisruptionTarget", {})
     is_disrupted = disruption.get("status") == "True"
     is_unscheduled = scheduled.get("status") == "False"
@@ -102,6 +104,11 @@ def pod_row(version: Version, settings: Settings, note: Note) -> Row:
         if deadline is None
         else deadline - 1_000_000 * count(meta.get("deletionGracePeriodSeconds")),
         **runs._asdict(),
+        "container_runs": container_runs(spec, status),
+        "sandbox_ready_at": micros(sandbox.get("lastTransitionTime"))
+        if sandbox.get("status") == "True"
+        else None,
+        "image_name": image_of(spec, askers),
         "is_start_known": True,
         "ready_since_at": micros(ready.get("lastTransitionTime"))
         if ready.get("status") == "True"

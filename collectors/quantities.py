@@ -127,6 +127,11 @@ def seconds(text: str) -> Decimal | None:
     return found.quantize(Decimal("0.000001")) if found < MOST_SECONDS else None
 
 
+def runtime_micros(value: Any) -> int | None:
+    """Likewise of a container's runtime, whose word for never is the beginning of Unix time."""
+    return None if value == "1970-01-01T00:00:00Z" else micros(value)
+
+
 def text(value: Any) -> str | None:
     """A text; None for none or an empty one."""
     if value is None or value == "":

@@ -66,6 +66,24 @@ class Kind(Enum):
             )
         ),
     )
+    CONTAINER_RUNS = (
+        "STRUCT(container_name VARCHAR, role_name VARCHAR, started_at TIMESTAMP WITH TIME ZONE, "
+        "ended_at TIMESTAMP WITH TIME ZONE, exit_code_number BIGINT, reason_name VARCHAR, "
+        "restart_count BIGINT)[]",
+        pl.List(
+            pl.Struct(
+                {
+                    "container_name": pl.String(),
+                    "role_name": pl.String(),
+                    "started_at": pl.Datetime("us", "UTC"),
+                    "ended_at": pl.Datetime("us", "UTC"),
+                    "exit_code_number": pl.Int64(),
+                    "reason_name": pl.String(),
+                    "restart_count": pl.Int64(),
+                }
+            )
+        ),
+    )
     REASONS = (
         "STRUCT(section_name VARCHAR, reason_name VARCHAR, reason_text VARCHAR, "
         "node_count BIGINT, total_node_count BIGINT, resource_name VARCHAR, "
