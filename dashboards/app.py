@@ -44,6 +44,19 @@ PAGES = [
         icon=":material/visibility_off:",
         url_path="blind",
     ),
+    st.Page("views/find.py", title="Find", icon=":material/search:", url_path="find"),
+    st.Page(
+        "views/workload.py",
+        title="What happened to this workload?",
+        icon=":material/timeline:",
+        url_path="workload",
+    ),
+    st.Page(
+        "views/node.py",
+        title="What happened on this node?",
+        icon=":material/dns:",
+        url_path="node",
+    ),
 ]
 
 

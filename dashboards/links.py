@@ -10,7 +10,7 @@ import polars as pl
 import streamlit as st
 
 KEPT = ("period", "dates", "cluster", "unit")
-WORKLOAD = "workload"
+WORKLOAD, NODE = "workload", "node_uid"
 
 
 def link(page: str, *told: tuple[str, str]) -> str:
@@ -24,6 +24,11 @@ def links(page: str, name: str, values: Iterable[str | None]) -> pl.Series:
     """For each value the address of the page about it; null where there is none."""
     found = [None if value is None else link(page, (name, value)) for value in values]
     return pl.Series(f"{name}_url", found, dtype=pl.String)
+
+
+def chosen_node() -> str | None:
+    """The uid of the node that the address names."""
+    return st.query_params.get(NODE) or None
 
 
 def chosen_workload() -> str | None:
@@ -44,4 +49,7 @@ def workload_bar(text: str, other: tuple[str, str]) -> None:
     with st.container(horizontal=True, vertical_alignment="center", border=True, key="one"):
         st.text(text, width="stretch")
         st.link_button(*other, icon=":material/arrow_forward:")
+        if workload := chosen_workload():
+            told = link("workload", (WORKLOAD, workload))
+            st.link_button("What happened to it", told, icon=":material/timeline:")
         st.button("All workloads", on_click=forget_workload, icon=":material/close:")

@@ -126,6 +126,7 @@ latest as (
 
 select
     w.cluster_name,
+    w.workload_key_uid,
     w.workload_name,
     w.team_name,
     w.queue_name,

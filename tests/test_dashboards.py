@@ -21,7 +21,7 @@ from tests import dashboard_data
 from tests.dashboard_data import BROKEN, HOSTILE_JOB, HOSTILE_TEAM, LAST, published_home
 from tests.dashboard_page import opened, shown, words
 
-PAGES = ("where", "who", "waits", "used", "idle", "health", "blind")
+PAGES = ("where", "who", "waits", "used", "idle", "health", "blind", "find", "workload", "node")
 FIRST_OF_30 = LAST - timedelta(days=29)
 
 

@@ -10,6 +10,7 @@ import streamlit as st
 from dashboards.data import Reading
 from dashboards.filters import choice
 from dashboards.headlines import headline
+from dashboards.links import links
 from dashboards.style import LINE, MUTED, OUTCOME_COLOURS, draw
 from dashboards.tables import show
 from dashboards.waiting import BINS, CURVE, LONGEST, Slice
@@ -55,8 +56,10 @@ LABELS = {
     "asked_micro_gpu": "GPUs",
     "workload_name": "job",
     "queued_at": "waiting since",
+    "workload_url": "what happened",
     **{f"{q}_wait_seconds": q for q in QUANTILES},
 }
+LINK = Column("workload_url", Kind.TEXT, "What happened to it so far.")
 CLOCK = "Waits are hours:minutes:seconds."
 TICKS = (1, 10, 60, 600, 3600, 6 * 3600, 86_400, 7 * 86_400, 30 * 86_400)
 
@@ -272,7 +275,9 @@ def waiting_now(reading: Reading, wanted: Slice) -> None:
     ]
     if len(reading.clusters) > 1:
         specs.insert(0, ATTEMPT_WAITS.column("cluster_name"))
-    specs.insert(-3, Column("gpu_share", Kind.RATIO, "GPUs asked for, parts of one too."))
+    specs.append(LINK)
+    rows = rows.with_columns(links("workload", "workload", rows["workload_key_uid"]))
+    specs.insert(-4, Column("gpu_share", Kind.RATIO, "GPUs asked for, parts of one too."))
     show(
         rows,
         specs,

@@ -11,6 +11,7 @@ import streamlit as st
 from dashboards.charts import OTHER_TEAMS, days_chart, series_colour
 from dashboards.data import Reading
 from dashboards.headlines import headline, not_measured
+from dashboards.links import links
 from dashboards.style import SERIES
 from dashboards.tables import priced_only, show
 from dashboards.trust import caution
@@ -62,6 +63,7 @@ select
     cluster_name,
     team_name,
     namespace_name,
+    workload_key_uid,
     arg_max(workload_name, day_on) as workload_name,
     any_value(workload_kind_name) as workload_kind_name,
     any_value(workload_class) as workload_class,
@@ -82,6 +84,7 @@ order by sum(workload_cost) desc, sum(gpu_seconds) desc, workload_key_uid
 limit 500
 """
 MOST_WORKLOADS = 500
+WORKLOAD_LINK = Column("workload_url", Kind.TEXT, "What happened to it.")
 LINK = Column("workloads_url", Kind.TEXT, "This page for that team alone, with its workloads.")
 PARTS = (
     Column("waste_ratio", Kind.RATIO, f"Of what was held: {WASTE}."),
@@ -117,6 +120,7 @@ WORKLOAD_COLUMNS = (
         )
     ),
     *PARTS,
+    WORKLOAD_LINK,
 )
 SHARES = {
     "cost_ratio": "of cost",
@@ -242,6 +246,7 @@ def reserved(reading: Reading, rows: pl.DataFrame) -> None:
 def workloads(reading: Reading, teams: pl.DataFrame) -> None:
     """The workloads of the chosen teams; of all teams the largest, where none is chosen."""
     rows = priced_only(reading.rows(WORKLOADS, wanted=tuple(teams["team_name"])))
+    rows = rows.with_columns(links("workload", "workload", rows["workload_key_uid"]))
     if not reading.teams:
         rows = rows.head(25)
         caption = "The 25 most expensive. A team's own list opens from its row above."
@@ -262,6 +267,7 @@ def workloads(reading: Reading, teams: pl.DataFrame) -> None:
             "workload_kind_name": "kind",
             "workload_cost": f"cost, {reading.currency}",
             "waste_cost": f"waste, {reading.currency}",
+            "workload_url": "what happened",
         },
     )
 
