@@ -21,6 +21,7 @@ class Runs(NamedTuple):
     stopped_at: int | None
     finished_at: int | None
     waiting_cause_name: str | None
+    start_order_text: str
     restart_count: int
     exit_code_number: int | None
 
@@ -94,6 +95,14 @@ def _waiting_cause(
     return "crash_loop" if "CrashLoopBackOff" in reasons else "undetermined"
 
 
+def _start_order(spec: dict[str, Any], waited: frozenset[Any]) -> str:
+    """The containers as a kubelet starts them, up to the last that is waited for."""
+    listed = parts(spec.get("initContainers")) + parts(spec.get("containers"))
+    names = [str(each.get("name")) for each in listed]
+    last = max((place for place, name in enumerate(names, 1) if name in waited), default=0)
+    return " ".join(names[:last])
+
+
 def runs_of(
     spec: dict[str, Any],
     status: dict[str, Any],
@@ -108,7 +117,7 @@ def runs_of(
     sidecars = {c.get("name") for c in parts(spec.get("initContainers")) if is_sidecar(c)}
     lasting = told + [each for each in beside if each.get("name") in sidecars]
     named = {each.get("name"): each for each in lasting}
-    waited = askers or {c.get("name") for c in main}
+    waited = askers or frozenset(c.get("name") for c in main)
     begin, end = _stretch([named.get(name) for name in waited])
 
     is_over = status.get("phase") in TERMINAL
@@ -128,6 +137,7 @@ def runs_of(
         end,
         finished,
         _waiting_cause(spec, status, conditions, told + beside) if is_waiting else None,
+        _start_order(spec, waited),
         sum(count(each.get("restartCount")) for each in lasting),
         max((count(end.get("exitCode")) for end in ends if end), default=None),
     )

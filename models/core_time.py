@@ -37,6 +37,32 @@ RUNS = Table(
     ranges=SPAN,
 )
 
+START_CAUSES = Table(
+    name="core.start_causes",
+    doc="Why a pod that holds a GPU does not run yet, from when on, before its first run.",
+    grain=("cluster_name", "day_on", "pod_uid", "begin_at"),
+    columns=(
+        CLUSTER,
+        DAY,
+        Column("pod_uid", Kind.TEXT, "The pod."),
+        BEGIN,
+        Column(
+            "cause_name",
+            Kind.TEXT,
+            "The cause, by events and versions, should it not have run yet.",
+            choices=STATES["starting"],
+        ),
+        Column("told_at", Kind.INSTANT, "The latest version was observed.", nullable=True),
+        Column(
+            "told_cause_name",
+            Kind.TEXT,
+            "The cause by that version alone.",
+            nullable=True,
+            choices=STATES["starting"],
+        ),
+    ),
+)
+
 GANG_SPELLS = Table(
     name="core.gang_spells",
     doc="How many members of each gang exist, are bound and run, from when on.",
@@ -339,6 +365,7 @@ WAITS_TABLE = Table(
 
 TABLES = (
     RUNS,
+    START_CAUSES,
     GANG_SPELLS,
     HOLDS,
     HOLD_SHARES,

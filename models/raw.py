@@ -76,6 +76,13 @@ POD_VERSIONS = Table(
             choices=STARTING_CAUSES,
         ),
         Column(
+            "start_order_text",
+            Kind.TEXT,
+            "Names of its containers in the order in which they start, up to the last that asks "
+            "for the GPU, by blank; null: not told.",
+            nullable=True,
+        ),
+        Column(
             "is_start_known",
             Kind.FLAG,
             "Whether the source tells when containers start (a trace may not).",

@@ -132,19 +132,6 @@ pods as (
             and h.attempt_id = a.attempt_id
 ),
 
-causes as (
-    select
-        v.cluster_name,
-        v.day_on,
-        v.pod_uid,
-        date_trunc('second', v.observed_at) as begin_at,
-        arg_max(coalesce(v.waiting_cause_name, 'undetermined'), v.sequence_number) as cause_name
-    from raw.pod_versions as v
-    semi join pieces as h
-        on v.cluster_name = h.cluster_name and v.day_on = h.day_on and v.pod_uid = h.pod_uid
-    group by v.cluster_name, v.day_on, v.pod_uid, date_trunc('second', v.observed_at)
-),
-
 gangs as (
     select
         p.cluster_name,
@@ -196,7 +183,7 @@ edges as (
         day_on,
         pod_uid,
         begin_at as edge_at
-    from causes
+    from core.start_causes
     union all by name
     select
         cluster_name,
@@ -259,8 +246,9 @@ facts as (
     select
         s.*,
         coalesce(not s.is_start_known or s.begin_at < r.end_at, false) as is_running,
-        c.begin_at as cause_at,
         c.cause_name,
+        c.told_at,
+        c.told_cause_name,
         r.end_at as run_end_at,
         g.created_count,
         g.bound_count,
@@ -273,7 +261,7 @@ facts as (
             and s.day_on = r.day_on
             and s.pod_uid = r.pod_uid
             and s.begin_at >= r.begin_at
-    asof left join causes as c
+    asof left join core.start_causes as c
         on
             s.cluster_name = c.cluster_name
             and s.day_on = c.day_on
@@ -323,7 +311,8 @@ caused as (
                         when first_started_at is null or begin_at < first_started_at
                             then coalesce(cause_name, 'undetermined')
                         when
-                            cause_name = 'crash_loop' and cause_at >= coalesce(run_end_at, cause_at)
+                            told_cause_name = 'crash_loop'
+                            and told_at >= coalesce(run_end_at, told_at)
                             then 'crash_loop'
                         else 'restart'
                     end
