@@ -47,13 +47,16 @@ LONGEST = (
 """Files in the order in which they begin, before all others: else one would end alone."""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Longest first, and without what only a whole run has."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Longest first, and without what only a whole run has, or only who asks for it."""
+    is_asked = "cluster" in (config.getoption("-m") or "")
     places = {f"test_{name}.py": place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: places.get(item.path.name, len(places)))
     for item in items:
         if item.get_closest_marker("whole") and not REQUIRE_ALL:
             item.add_marker(pytest.mark.skip(reason="GPULEDGER_REQUIRE=all runs it"))
+        if item.get_closest_marker("cluster") and not is_asked:
+            item.add_marker(pytest.mark.skip(reason="`-m cluster` runs it"))
 
 
 @pytest.fixture(autouse=True)
@@ -122,4 +125,19 @@ def binaries(require) -> dict[str, Path]:
         pytest.fail(str(problem))
     require("the control plane", "built" if there else None, control_plane_build.REMEDY)
     require("openssl", shutil.which("openssl"), "install Debian's package openssl")
+    return there or {}
+
+
+@pytest.fixture(scope="session")
+def kueue_binaries(require, binaries) -> dict[str, Path]:
+    """Those, and Kueue, JobSet and the Trainer; only `-m cluster` asks for them."""
+    wanted = control_plane_build.COMPONENTS + control_plane_build.QUEUEING
+    try:
+        build = control_plane_build.build if REQUIRE_ALL else control_plane_build.found
+        there = build(wanted)
+    except control_plane_build.NotBuilt as problem:
+        pytest.fail(str(problem))
+    remedy = "run `uv run python -m tests.control_plane_build --kueue`"
+    require("Kueue", "built" if there else None, remedy)
+    require("unshare", shutil.which("unshare"), "install Debian's package util-linux")
     return there or {}

@@ -5,6 +5,7 @@ binaries are built is in `control_plane_build`, what is asked of the server in `
 """
 
 import json
+import os
 import random
 import secrets
 import socket
@@ -52,7 +53,7 @@ class ControlPlane:
         self.users = {**USERS, **{user: tuple(groups) for user, groups in (users or {}).items()}}
         self.tokens = {user: secrets.token_hex(16) for user in self.users}
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
-        taken = _ports(6)
+        taken = free_ports(6)
         self._port: dict[str, int] = dict(zip((*NAMES, "peer"), taken, strict=True))
         self.url = f"https://127.0.0.1:{self._port['kube-apiserver']}"
         self.authority = folder / "certificates" / "apiserver.crt"
@@ -91,17 +92,23 @@ class ControlPlane:
         A running API server's memory outlives a compaction of etcd; with `--watch-cache=false` it
         has none, and tells what etcd tells. One that starts again remembers nothing from before.
         """
+        words = [str(self.binaries[name]), *self._flags(name), *self.flags.get(name, ()), *flags]
+        self.run(name, words)
+        until(lambda: self._is_ready(name))
+
+    def run(self, name: str, words: Sequence[str], **environment: str) -> None:
+        """Runs a command as one of the processes that end with the cluster; waits for nothing."""
         assert self._guard
         with (self.folder / f"{name}.log").open("ab") as log:
             self.processes[name] = subprocess.Popen(
-                [str(self.binaries[name]), *self._flags(name), *self.flags.get(name, ()), *flags],
+                words,
                 cwd=self.folder,
+                env=os.environ | environment,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 process_group=self._guard.pid,
             )
-        until(lambda: self._is_ready(name))
 
     def kill(self, name: str) -> None:
         """Ends one process at once, in the middle of what it does."""
@@ -241,7 +248,7 @@ class ControlPlane:
         return True
 
 
-def _ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
     """Free ports below those which the system gives to clients.
 
     Else a client's connection could take the port of a process that is to start again.

@@ -1,7 +1,9 @@
 """Builds the Kubernetes control plane that tests run, once for each version, into a cache.
 
-`python -m tests.control_plane_build` builds what is missing, within minutes; what a built one does
-belongs to `tests/control_plane.py`. Modules come from wherever Go is told to fetch them.
+`python -m tests.control_plane_build` builds what is missing, within minutes; with `--kueue` also
+the controllers of queued jobs, which only `-m cluster` runs. What a built one does belongs to
+`tests/control_plane.py` and `tests/control_plane_kueue.py`. Modules come from wherever Go is told
+to fetch them.
 """
 
 import json
@@ -32,8 +34,8 @@ class Component:
     """The version of what go.mod takes from neighbouring folders, where it requires none itself."""
     variables: tuple[str, ...] = ()
     """What the linker sets: without, an API server calls itself v0.0.0."""
-    folder: str = ""
-    """A folder of the module that is kept beside the binaries."""
+    folders: tuple[str, ...] = ()
+    """Folders of the module that are kept beside the binaries, under their last name."""
 
     @property
     def place(self) -> Path:
@@ -64,9 +66,33 @@ COMPONENTS = (
         ),
     ),
     Component(
-        "kwok", "sigs.k8s.io/kwok", "v0.8.0", {"kwok": "./cmd/kwok"}, folder="kustomize/stage"
+        "kwok", "sigs.k8s.io/kwok", "v0.8.0", {"kwok": "./cmd/kwok"}, folders=("kustomize/stage",)
     ),
 )
+QUEUEING = (
+    Component(
+        "kueue",
+        "sigs.k8s.io/kueue",
+        "v0.17.0",
+        {"kueue": "./cmd/kueue"},
+        folders=("config/components/crd/bases", "config/components/webhook"),
+    ),
+    Component(
+        "jobset",
+        "sigs.k8s.io/jobset",
+        "v0.11.1",
+        {"jobset": "."},
+        folders=("config/components/crd/bases", "config/components/webhook"),
+    ),
+    Component(
+        "trainer",
+        "github.com/kubeflow/trainer/v2",
+        "v2.2.0",
+        {"trainer-controller-manager": "./cmd/trainer-controller-manager"},
+        folders=("manifests/base/crds", "manifests/base/webhook"),
+    ),
+)
+"""Kueue, and the controllers of the JobSets and TrainJobs that it admits."""
 
 
 class NotBuilt(Exception):
@@ -79,25 +105,25 @@ def cache() -> Path:
     return Path(told) if told else Path.home() / ".cache" / "gpuledger"
 
 
-def found() -> dict[str, Path] | None:
+def found(components: tuple[Component, ...] = COMPONENTS) -> dict[str, Path] | None:
     """Where each binary is, and kwok's stages as `stages`; None where one is missing."""
-    if not all(component.is_built for component in COMPONENTS):
+    if not all(component.is_built for component in components):
         return None
-    binaries = {name: each.place / name for each in COMPONENTS for name in each.commands}
+    binaries = {name: each.place / name for each in components for name in each.commands}
     (kwok,) = (each for each in COMPONENTS if each.name == "kwok")
     return {**binaries, "stages": kwok.place / "stage"}
 
 
-def build() -> dict[str, Path]:
+def build(components: tuple[Component, ...] = COMPONENTS) -> dict[str, Path]:
     """Builds what is missing. A second process waits for the first instead of building too."""
     cache().mkdir(parents=True, exist_ok=True)
     with FileLock(cache() / "build.lock"):
-        missing = [component for component in COMPONENTS if not component.is_built]
+        missing = [component for component in components if not component.is_built]
         if missing and not shutil.which("go"):
             raise NotBuilt("there is no Go on this machine")
         if missing:
             _build(missing)
-    binaries = found()
+    binaries = found(components)
     assert binaries is not None
     return binaries
 
@@ -145,8 +171,8 @@ def _build_one(component: Component, work: Path, environment: dict[str, str]) ->
     _say(f"building {', '.join(component.commands)} {component.version} …")
     for name, package in component.commands.items():
         _go(environment, source, "build", *flags, "-o", str(output / name), package)
-    if component.folder:
-        shutil.copytree(source / component.folder, output / Path(component.folder).name)
+    for folder in component.folders:
+        shutil.copytree(source / folder, output / Path(folder).name)
     output.rename(component.place)
 
 
@@ -178,7 +204,8 @@ def _say(text: str) -> None:
 
 if __name__ == "__main__":
     try:
-        for binary, place in build().items():
+        wanted = COMPONENTS + QUEUEING if "--kueue" in sys.argv[1:] else COMPONENTS
+        for binary, place in build(wanted).items():
             print(f"{binary}: {place}")
     except NotBuilt as problem:
         sys.exit(str(problem))

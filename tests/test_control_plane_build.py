@@ -3,7 +3,7 @@
 import pytest
 
 from tests import control_plane_build
-from tests.control_plane_build import COMPONENTS, NotBuilt
+from tests.control_plane_build import COMPONENTS, QUEUEING, NotBuilt
 
 
 @pytest.fixture(autouse=True)
@@ -18,6 +18,17 @@ def test_half_a_control_plane_is_none():
     assert control_plane_build.found() is None
     COMPONENTS[0].place.mkdir()
     assert control_plane_build.found()
+
+
+def test_the_gate_needs_no_kueue_and_kueue_needs_the_control_plane():
+    for component in COMPONENTS:
+        component.place.mkdir(parents=True)
+    assert control_plane_build.found()
+    assert control_plane_build.found(COMPONENTS + QUEUEING) is None
+    for component in QUEUEING:
+        component.place.mkdir()
+    there = control_plane_build.found(COMPONENTS + QUEUEING)
+    assert there and {"kueue", "jobset", "trainer-controller-manager", "etcd"} <= there.keys()
 
 
 def test_without_go_nothing_is_built_and_the_reason_is_said(monkeypatch):
