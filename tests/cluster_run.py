@@ -69,9 +69,13 @@ def run(folder: Path, binaries: dict[str, Path], full_size: bool) -> Ran:
             api.create_all(nodes(traffic.node_count))
             runs: list[tuple[Outcome, float]] = []
             _happen(traffic, lambda: runs.append(processed(folder / "home", config)), full_size)
-            truth.close()
-            time.sleep(10)  # the recorder has what the others have, and seals it
+            # Nobody changes anything any more: all three watchers come to know the same.
+            for name in [*plane.processes]:
+                if name not in ("etcd", "kube-apiserver"):
+                    plane.kill(name)
+            time.sleep(10)
             observer.catch_up()
+            truth.close()
             usage = _usage(recorder.pid)
             recorder.send_signal(signal.SIGTERM)
             assert recorder.wait(60) == 0, (folder / "watch.log").read_text()[-3000:]
