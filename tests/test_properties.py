@@ -150,7 +150,7 @@ def the_waits_of_an_attempt_tile_it(con: Connection) -> None:
 
 
 @pytest.mark.long
-@settings(max_examples=100 if REQUIRE_ALL else 3, suppress_health_check=LENIENT)
+@settings(max_examples=50 if REQUIRE_ALL else 3, suppress_health_check=LENIENT)
 @given(fleet=fleets())
 def test_time_money_and_waits_are_conserved_in_every_fleet(home_of, fleet):
     told = sums(fleet)

@@ -122,7 +122,7 @@ def is_recorded(fleet: Fleet) -> bool:
     ) and not any(name.endswith("-1.jsonl") for name in fleet.files)
 
 
-@settings(max_examples=60 if REQUIRE_ALL else 8)
+@settings(max_examples=15 if REQUIRE_ALL else 5)
 @given(fleets(days=2), st.lists(st.integers(1, 10_000), min_size=1, max_size=3))
 def test_segments_that_come_one_by_one_give_the_rows_of_all_at_once(fleet, cuts):
     assume(is_recorded(fleet) and {line.kind for line in fleet.seen()} >= {"Pod", "Node"})
