@@ -7,7 +7,7 @@ are found belongs to `kube_state_versions`; where a recorder ran, see `recorded_
 
 from collections.abc import Iterable, Iterator
 from itertools import groupby
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import polars as pl
 
@@ -203,8 +203,22 @@ def _rows_of(frame: pl.DataFrame | None) -> Iterator[Row]:
     """Rows as parsers make them: instants in microseconds, lists as tuples."""
     if frame is None:
         return
-    instants = [name for name, kind in frame.schema.items() if isinstance(kind, pl.Datetime)]
     lists = [name for name, kind in frame.schema.items() if isinstance(kind, pl.List)]
-    for row in frame.with_columns(pl.col(instants).cast(pl.Int64())).iter_rows(named=True):
+    kinds = {name: _in_micros(kind) for name, kind in frame.schema.items()}
+    for row in frame.cast(kinds).iter_rows(named=True):
         told = [name for name in lists if row[name] is not None]
         yield row | {name: tuple(tuple(each.values()) for each in row[name]) for name in told}
+
+
+def _in_micros(kind: pl.DataType) -> pl.DataType:
+    """The type of a column whose instants, also those in its lists, are numbers."""
+    match kind:
+        case pl.Datetime():
+            return pl.Int64()
+        case pl.List():
+            return pl.List(_in_micros(cast(pl.DataType, kind.inner)))
+        case pl.Struct():
+            return pl.Struct(
+                {each.name: _in_micros(cast(pl.DataType, each.dtype)) for each in kind.fields}
+            )
+    return kind

@@ -128,9 +128,12 @@ def _add(folder: Folder, name: str, found: Surveyed) -> None:
 
 
 def _watched(folder: Folder) -> Span | None:
-    """From the earliest to the latest line of Pods and Nodes, if they were watched at all."""
+    """From the earliest to the latest line of Pods and Nodes, if they were watched at all.
+
+    A spool's were, also where it has had nothing but lists yet.
+    """
     parts = [s for kind in ("Pod", "Node") for s in folder.streams.get(kind, {}).values()]
-    if not any(part.is_watched for part in parts):
+    if not parts or not (folder.is_spool or any(part.is_watched for part in parts)):
         return None
     return min(part.first for part in parts), max(part.last for part in parts)
 

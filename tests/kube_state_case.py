@@ -248,6 +248,11 @@ def lives(told: Told) -> None:
     told.tell("kube_pod_status_scheduled_time", MIDNIGHT + 100, 130, **labels)
     told.tell("kube_pod_deletion_timestamp", MIDNIGHT + 9000, 1650, **labels)
     pod(told, "busy", 1780, phase="Failed")
+    for labels, begun in ((pod(told, "run"), OLD), (pod(told, "new", 1200), MIDNIGHT + 1190)):
+        main = labels | {"container": "main"}
+        since = 0 if begun == OLD else 1200
+        told.tell("kube_pod_container_status_running", 1, since, **main)
+        told.tell("kube_pod_container_state_started", begun, since, **main)
 
 
 KEYS = {"pod": "pod_uid", "node": "node_uid", "namespace": "namespace_name"}

@@ -192,7 +192,7 @@ class Case:
         return self.ask(
             f"select state_name, cause_name, epoch(begin_at)::bigint - {zero}, "
             f"epoch(end_at)::bigint - {zero} from core.hold_states "
-            f"where split_part(hold_id, '/', 1) = '{pod}' order by part_number, begin_at"
+            f"where split_part(hold_id, '/', 1) = '{pod}' order by part_number, begin_at, end_at"
         )
 
     def booked(self) -> dict[str, float]:

@@ -161,6 +161,19 @@ def segments(home: Home) -> list[tuple]:
         con.close()
 
 
+def test_a_segment_of_nothing_but_lists_is_a_record_from_its_first_list_on(tmp_path):
+    told = identified(node(), "n0", "red", -90)
+    nodes = [Seen(at, "Node", "LISTED", told) for at in (0, 15_000)]
+    later = [Seen(30_000, "Node", "MODIFIED", told)]
+    spool = Spooled(tmp_path, Fleet("UTC", {"Node.jsonl": nodes + later}, [], []), [2])
+    once, often = Home(tmp_path / "once"), Home(tmp_path / "often")
+    for _ in spool.segments:
+        spool.write(1)
+        ingested(often, spool.config)
+    ingested(once, spool.config)
+    assert differing(once, often) == []
+
+
 def test_a_segment_is_read_once_and_may_then_be_removed(spooled, tmp_path):
     home = Home(tmp_path / "home")
     for number in range(3):
