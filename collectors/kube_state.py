@@ -204,7 +204,7 @@ def _rows_of(frame: pl.DataFrame | None) -> Iterator[Row]:
     if frame is None:
         return
     lists = [name for name, kind in frame.schema.items() if isinstance(kind, pl.List)]
-    kinds = {name: _in_micros(kind) for name, kind in frame.schema.items()}
+    kinds = pl.Schema({name: _in_micros(kind) for name, kind in frame.schema.items()})
     for row in frame.cast(kinds).iter_rows(named=True):
         told = [name for name in lists if row[name] is not None]
         yield row | {name: tuple(tuple(each.values()) for each in row[name]) for name in told}
