@@ -13,51 +13,67 @@ from dashboards.style import SHEET
 from dashboards.trust import strip
 from models.figures import instant
 
-PAGES = [
-    st.Page(
-        "views/where.py",
-        title="Where did it go?",
-        icon=":material/waterfall_chart:",
-        url_path="where",
-        default=True,
-    ),
-    st.Page("views/who.py", title="Who spent what?", icon=":material/groups:", url_path="who"),
-    st.Page(
-        "views/used.py", title="Allocated or used?", icon=":material/grid_on:", url_path="used"
-    ),
-    st.Page(
-        "views/idle.py",
-        title="Which GPUs are idle now?",
-        icon=":material/bedtime:",
-        url_path="idle",
-    ),
-    st.Page(
-        "views/waits.py",
-        title="How long do jobs wait?",
-        icon=":material/hourglass_top:",
-        url_path="waits",
-    ),
-    st.Page("views/health.py", title="GPU health", icon=":material/ecg_heart:", url_path="health"),
-    st.Page(
-        "views/blind.py",
-        title="What are we blind to?",
-        icon=":material/visibility_off:",
-        url_path="blind",
-    ),
-    st.Page("views/find.py", title="Find", icon=":material/search:", url_path="find"),
-    st.Page(
-        "views/workload.py",
-        title="What happened to this workload?",
-        icon=":material/timeline:",
-        url_path="workload",
-    ),
-    st.Page(
-        "views/node.py",
-        title="What happened on this node?",
-        icon=":material/dns:",
-        url_path="node",
-    ),
-]
+PAGES = {
+    "Cost": [
+        st.Page(
+            "views/where.py",
+            title="Where did it go?",
+            icon=":material/waterfall_chart:",
+            url_path="where",
+            default=True,
+        ),
+        st.Page("views/who.py", title="Who spent what?", icon=":material/groups:", url_path="who"),
+    ],
+    "GPUs": [
+        st.Page(
+            "views/used.py", title="Allocated or used?", icon=":material/grid_on:", url_path="used"
+        ),
+        st.Page(
+            "views/idle.py",
+            title="Which GPUs are idle now?",
+            icon=":material/bedtime:",
+            url_path="idle",
+        ),
+        st.Page(
+            "views/health.py", title="GPU health", icon=":material/ecg_heart:", url_path="health"
+        ),
+        st.Page(
+            "views/blind.py",
+            title="What are we blind to?",
+            icon=":material/visibility_off:",
+            url_path="blind",
+        ),
+    ],
+    "Jobs": [
+        st.Page(
+            "views/waits.py",
+            title="How long do jobs wait?",
+            icon=":material/hourglass_top:",
+            url_path="waits",
+        ),
+        st.Page(
+            "views/startup.py",
+            title="Where does starting go?",
+            icon=":material/rocket_launch:",
+            url_path="startup",
+        ),
+    ],
+    "Look up": [
+        st.Page("views/find.py", title="Find", icon=":material/search:", url_path="find"),
+        st.Page(
+            "views/workload.py",
+            title="What happened to this workload?",
+            icon=":material/timeline:",
+            url_path="workload",
+        ),
+        st.Page(
+            "views/node.py",
+            title="What happened on this node?",
+            icon=":material/dns:",
+            url_path="node",
+        ),
+    ],
+}
 
 
 # Drawn here, because a named icon would be fetched from somebody else's server.

@@ -31,8 +31,8 @@ STATE_COLOURS = {
     "unrecorded": "#D3D8DE",
     "rounding": "#E4E7EB",
 }
-HATCHES = {"unobserved": "/", "unrecorded": "x"}
-"""States that say what we do not know are hatched, so that no colour-blind reader mistakes them."""
+HATCHES = {"unobserved": "/", "unrecorded": "x", "no event tells": "/"}
+"""What says that we do not know is hatched, so that no colour-blind reader mistakes it."""
 STEP_COLOURS = {
     "installed": "#52606D",
     "available": "#4F7CAC",
@@ -147,7 +147,7 @@ def displayed(frame: pl.DataFrame) -> pl.DataFrame:
         if name.endswith("gpu_seconds"):
             changed.append(pl.col(name).cast(pl.Float64) / 3600)
         elif name.endswith("_seconds"):
-            changed.append(pl.duration(seconds=pl.col(name).round()).alias(name))
+            changed.append(pl.duration(seconds=pl.col(name).cast(pl.Float64).round()).alias(name))
         elif name.endswith("_ratio"):
             changed.append(pl.col(name) * 100)
         elif isinstance(kind, pl.Decimal):

@@ -14,6 +14,7 @@ from models import (
     mart,
     mart_gpus,
     mart_sight,
+    mart_workloads,
     meta,
     raw,
 )
@@ -37,6 +38,7 @@ CATALOG: dict[str, Table] = {
             mart,
             mart_gpus,
             mart_sight,
+            mart_workloads,
         ),
         meta,
     )
@@ -44,5 +46,7 @@ CATALOG: dict[str, Table] = {
 }
 """Every stored table: `layer.name` -> contract."""
 
-VIEWS: dict[str, Table] = {view.name: view for view in (mart.QUEUE_WAITS, mart_gpus.EPISODES)}
+VIEWS: dict[str, Table] = {
+    view.name: view for view in (mart.QUEUE_WAITS, mart_gpus.EPISODES, mart_workloads.START_WAITS)
+}
 """What is computed at read time: name of the query in sql/view -> contract."""

@@ -272,6 +272,27 @@ LAWS = (
         """,
     ),
     Law(
+        "startups_are_the_ledger",
+        "mart.startups",
+        "What is held before it works adds up to the ledger, team by team and cause by cause.",
+        """
+        with held as (
+            select team_name, state_name, cause_name, sum(gpu_seconds) as t, sum(ledger_cost) as c,
+                sum(gpu_seconds) filter (where price_id is null) as u
+            from core.ledger
+            where hold_id is not null and state_name in ('starting', 'gang_wait', 'loading')
+            group by all
+        ), shown as (
+            select team_name, state_name, cause_name, sum(gpu_seconds) as t,
+                sum(startup_cost) as c, sum(unpriced_gpu_seconds) as u
+            from mart.startups group by all
+        )
+        select count(*) from held full join shown using (team_name, state_name, cause_name)
+        where held.t is distinct from shown.t or held.c is distinct from shown.c
+            or coalesce(held.u, 0) is distinct from shown.u
+        """,
+    ),
+    Law(
         "the_waterfall_is_the_fleet",
         "mart.fleet_waterfall",
         "Its first step is the whole ledger, in time and in money.",

@@ -21,7 +21,10 @@ from tests import dashboard_data
 from tests.dashboard_data import BROKEN, HOSTILE_JOB, HOSTILE_TEAM, LAST, published_home
 from tests.dashboard_page import opened, shown, words
 
-PAGES = ("where", "who", "waits", "used", "idle", "health", "blind", "find", "workload", "node")
+PAGES = (
+    "where", "who", "waits", "used", "idle", "startup", "health", "blind",
+    "find", "workload", "node",
+)  # fmt: skip
 FIRST_OF_30 = LAST - timedelta(days=29)
 
 

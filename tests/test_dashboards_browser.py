@@ -35,6 +35,7 @@ PAGES = {
     "used": "Allocated or used",
     "idle": "Which GPUs are idle now",
     "waits": "How long do jobs",
+    "startup": "Where does starting go",
     "health": "GPU health",
     "blind": "What are we blind to",
 }

@@ -60,6 +60,12 @@ COSTS = """
     from core.ledger where cluster_name = 'CLUSTER'
 """
 
+STARTUPS = """
+    select node_uid, gpu_model_name, team_name as holder, state_name, cause_name,
+        (1000000 * sum(gpu_seconds))::bigint as micro, (1000000 * sum(startup_cost))::bigint as cost
+    from mart.startups where cluster_name = 'CLUSTER' group by all
+"""
+
 WAITS = """
     select workload_key_uid as workload, queue_name, epoch_us(queued_at) // 1000000 as queued,
         epoch_us(admitted_at) // 1000000 as admitted, epoch_us(placed_at) // 1000000 as placed,
@@ -122,6 +128,25 @@ def test_money_is_the_truths_to_the_micro_unit(lakes):
         )
         summed = "select * exclude micro, sum(micro) as micro from {} group by all"
         ours, theirs = summed.format("ours"), summed.format("truth")
+        assert con.execute(f"({ours}) except all ({theirs})").fetchall() == []
+        assert con.execute(f"({theirs}) except all ({ours})").fetchall() == []
+
+
+def test_what_is_held_before_it_works_is_the_truths_in_time_and_money(lakes):
+    for con, truth in clusters(lakes, STARTUPS):
+        con.execute(
+            "create table truth as from (select node_uid, gpu_model as gpu_model_name, holder, "
+            "state as state_name, cause as cause_name, "
+            'sum(micro_gpu * ("end" - begin))::bigint as micro '
+            f"from read_csv('{truth}/ledger.csv') group by all) "
+            "left join (select node_uid, holder, state as state_name, cause as cause_name, "
+            "sum(cost_micro)::bigint as cost "
+            f"from read_csv('{truth}/cost.csv') group by all) "
+            "using (node_uid, holder, state_name, cause_name) "
+            "where state_name in ('starting', 'gang_wait', 'loading')"
+        )
+        columns = "node_uid, gpu_model_name, holder, state_name, cause_name, micro, cost"
+        ours, theirs = f"select {columns} from ours", f"select {columns} from truth"
         assert con.execute(f"({ours}) except all ({theirs})").fetchall() == []
         assert con.execute(f"({theirs}) except all ({ours})").fetchall() == []
 
