@@ -280,7 +280,7 @@ def mended(row: dict[str, Any], facts: Facts, before: dict[str, Any] | None) -> 
     runs = any(told.value for told in facts.get(f"{START}_status_running", ()))
     if row["running_since_at"] is None and (is_over or (runs and not row["waiting_cause_name"])):
         row["is_start_known"] = False
-    row["is_gated"] = None  # no metric tells it
+    row["is_gated"] = row["node_needs_json"] = None  # no metric tells it
     return row
 
 

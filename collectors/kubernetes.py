@@ -16,7 +16,7 @@ from collectors.containers import runs_of
 from collectors.kube_events import event_row, waiting_for
 from collectors.kueue import workload_row
 from collectors.nodes import node_row
-from collectors.objects import asked_model, created, guarded, identity, submitted
+from collectors.objects import asked_model, created, guarded, identity, node_needs, submitted
 from collectors.owners import owner_parser
 from collectors.quantities import count, micros, needed, part, parts, text, words
 from collectors.requests import accelerators, effective
@@ -121,6 +121,7 @@ def pod_row(version: Version, settings: Settings, note: Note) -> Row:
         "devices": hami.allocated(given) if given else (),
         "claims": claims,
         "asked_gpu_model_name": asked_model(spec),
+        "node_needs_json": orjson.dumps(node_needs(spec)).decode(),
         "cpu_milli_count": cpu,
         "labels_json": orjson.dumps(labels).decode(),
         "owners": workload.owners,

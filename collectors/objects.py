@@ -80,6 +80,27 @@ def asked_model(spec: dict[str, Any]) -> str | None:
     return models.pop() if len(models) == 1 else None
 
 
+def node_needs(spec: dict[str, Any]) -> dict[str, list[str]]:
+    """The node labels that a pod needs, each with the values that do; without values where its
+    affinity asks for more than one of some values: that is not judged.
+    """
+    needs = {key: [value] for key, value in words(spec.get("nodeSelector")).items()}
+    affinity = part(part(spec.get("affinity")).get("nodeAffinity"))
+    terms = parts(
+        part(affinity.get("requiredDuringSchedulingIgnoredDuringExecution")).get(
+            "nodeSelectorTerms"
+        )
+    )
+    if len(terms) > 1 or any(term.get("matchFields") for term in terms):
+        needs[""] = []  # no label's key
+    for match in parts(terms[0].get("matchExpressions")) if len(terms) == 1 else []:
+        key, is_in = str(match.get("key")), match.get("operator") == "In"
+        needs[key] = [str(value) for value in match.get("values") or ()] if is_in else []
+        if key in words(spec.get("nodeSelector")):
+            needs[key] = []
+    return dict(sorted(needs.items()))
+
+
 def guarded(parse: Callable[[Version, Settings, Note], Row]):
     """A parser that answers an object of whatever shape: with a row, or with Unusable."""
 

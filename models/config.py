@@ -111,6 +111,15 @@ class Policies(Part):
     provisional_days: int = Field(default=3, ge=0)
     loading_max_seconds: int = Field(default=1800, ge=0)
     stale_reservation_seconds: int = Field(default=600, ge=0)
+    gang_partial_seconds: int = Field(default=120, ge=0)
+    gang_deadlock_seconds: int = Field(default=120, ge=0)
+    gang_livelock_count: int = Field(default=3, ge=1)
+    member_lost_seconds: int = Field(default=120, ge=0)
+    rendezvous_wait_seconds: int = Field(default=300, ge=0)
+    slow_image_pull_seconds: int = Field(default=300, ge=0)
+    crash_loop_seconds: int = Field(default=300, ge=0)
+    stuck_terminating_seconds: int = Field(default=600, ge=0)
+    gone_node_seconds: int = Field(default=30, ge=0)
     raw_retention_days: int = Field(default=90, ge=1)
 
 

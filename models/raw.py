@@ -124,6 +124,13 @@ POD_VERSIONS = Table(
             "Canonical model that its node selector or table asks for.",
             nullable=True,
         ),
+        Column(
+            "node_needs_json",
+            Kind.TEXT,
+            "Node labels that it needs, with the values that do (none: more than a value is "
+            "asked), from its node selector and required node affinity; null: not told.",
+            nullable=True,
+        ),
         Column("cpu_milli_count", Kind.COUNT, "CPU asked for, in thousandths.", minimum=0),
         Column("labels_json", Kind.TEXT, "Its labels, as a JSON object."),
         Column("owners", Kind.OWNERS, "Its controlling owner, then what labels say is above."),

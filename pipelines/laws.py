@@ -293,6 +293,39 @@ LAWS = (
         """,
     ),
     Law(
+        "findings_are_of_the_ledger",
+        "mart.finding_members",
+        "Findings of one name have no more of a pod's time and money than the ledger has.",
+        """
+        with found as (
+            select day_on, finding_name, pod_uid, sum(gpu_seconds) as t, sum(member_cost) as c
+            from mart.finding_members group by all
+        ), held as (
+            select l.day_on, h.pod_uid, sum(l.gpu_seconds) as t, sum(l.ledger_cost) as c
+            from core.ledger as l inner join core.holds as h using (cluster_name, day_on, hold_id)
+            group by all
+        )
+        select count(*) from found left join held using (day_on, pod_uid)
+        where found.t > coalesce(held.t, 0) or found.c > coalesce(held.c, 0)
+        """,
+    ),
+    Law(
+        "findings_are_their_members",
+        "mart.workload_findings",
+        "A finding has the time and the money of its members.",
+        """
+        with members as (
+            select cluster_name, day_on, finding_name, subject_text, team_name, since_at,
+                count(*) as n, sum(gpu_seconds) as t, sum(member_cost) as c
+            from mart.finding_members group by all
+        )
+        select count(*) from mart.workload_findings as f full join members as m
+            using (cluster_name, day_on, finding_name, subject_text, team_name, since_at)
+        where f.evidence_text is null or f.member_count <> coalesce(m.n, 0)
+            or f.gpu_seconds <> coalesce(m.t, 0) or coalesce(f.finding_cost, 0) <> coalesce(m.c, 0)
+        """,
+    ),
+    Law(
         "the_waterfall_is_the_fleet",
         "mart.fleet_waterfall",
         "Its first step is the whole ledger, in time and in money.",

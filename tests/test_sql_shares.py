@@ -7,6 +7,7 @@ test_sql_bookings. Shares are in millionths of a GPU, rounded down.
 import pytest
 
 from tests.kube_objects import node, parsed
+from tests.kube_objects import pod as pod_object
 from tests.sql_case import HOUR, Case
 
 SLICED = ("gpu_count", "largest_gpu_count", "allocatable_micro_gpu", "resources", "devices")
@@ -149,6 +150,30 @@ def test_a_hami_slice_is_the_larger_of_its_cores_and_its_memory_and_at_most_a_ca
         "too much": 1_000_000,
     }
     assert case.ask("select distinct is_placement_assumed from core.holds") == [(False,)]
+
+
+def test_a_quarter_of_a_card_by_hami_costs_a_quarter_and_four_of_them_one_card():
+    """They ask for one nvidia.com/gpu each, and for a quarter of its cores and of its memory, which
+    are no GPUs: at 4.00 an hour 1.00 each. Without HAMi there the pod has the whole GPU.
+    """
+    asked = {"nvidia.com/gpu": "1", "nvidia.com/gpucores": "25",
+             "nvidia.com/gpumem-percentage": "25"}  # fmt: skip
+    item = {"name": "main", "resources": {"requests": asked, "limits": asked}}
+    given = {"hami.io/vgpu-devices-allocated": "n-0,NVIDIA,2500,25:;"}
+    by_hami = parsed("Pod", pod_object([item], annotations=given))
+    without = parsed("Pod", pod_object([item]))
+    case = Case()
+    card(case, "n", cards=1)
+    case.node("plain")
+    case.price(4_000_000)
+    for name in "abcd":
+        case.pod(name, "n", requests=by_hami["requests"], devices=by_hami["devices"])
+    case.pod("whole", "plain", requests=without["requests"], devices=without["devices"])
+    costs = case.ask(
+        "select split_part(hold_id, '/', 1), sum(gpu_seconds)::int, sum(ledger_cost)::double "
+        "from core.ledger where hold_id is not null group by 1 order by 1"
+    )
+    assert costs == [(name, 900, 1.0) for name in "abcd"] + [("whole", 3600, 4.0)]
 
 
 def test_slices_of_a_card_that_exceed_it_are_scaled_only_while_they_do():
