@@ -3,10 +3,12 @@
 When people ask for them belongs to `tenants`; how pods are placed and run to the other modules.
 """
 
+import uuid
 from dataclasses import dataclass, field, replace
 
 from simulator.groups import Group
 from simulator.kubelet import Kubelet
+from simulator.owners import Top
 from simulator.pods import Owner, Plan, Pod
 from simulator.recipes import Recipe, make_pod
 from simulator.schedulers import Schedulers
@@ -62,6 +64,7 @@ class GangJob:
         recipe.scheduler = "volcano" if self.is_volcano else recipe.scheduler
         uid = world.uid()
         self.owner = Owner(*self.kind, recipe.name, uid, uid, "training")
+        world.add_owner(Top(*self.kind, recipe.name, uid, recipe.namespace, world.now))
         self.group = world.add_group(
             Group(
                 f"{recipe.name}-{uid}",
@@ -117,8 +120,8 @@ class GangJob:
             plan = replace(recipe.plan, run=self.run + platform.pause(0, 3))
             if failing and number == 0:
                 plan = replace(plan, run=self.fails_after[self.attempt], code=137)
-            elif failing:
-                plan = replace(plan, run=None)
+            elif failing or not self.is_volcano:
+                plan = replace(plan, run=None)  # it meets the others first
             pod = make_pod(
                 platform.world,
                 recipe,
@@ -148,6 +151,9 @@ class GangJob:
         if running >= self.group.size:
             self.group.phase, self.group.running = "Running", running
             self.platform.world.tell_group(self.group)
+            if not self.is_volcano:
+                for pod in self.pods:
+                    self.platform.kubelet.finish_after(self.run, pod)
         else:
             self.platform.world.clock.after(20, self._all_run)
 
@@ -202,6 +208,7 @@ class GangJob:
         self._clean()
 
     def _clean(self) -> None:
+        self.platform.world.drop_owner(self.owner.uid)
         self.platform.world.drop_group(self.group)
         for pod in self.pods:
             self.platform.kubelet.delete(pod)
@@ -226,8 +233,11 @@ class BatchJob:
 
     def start(self) -> "BatchJob":
         """Submit it."""
-        uid = self.platform.world.uid()
-        self.owner = Owner("batch/v1", "Job", self.recipe.name, uid, uid, "batch")
+        world, recipe = self.platform.world, self.recipe
+        uid = world.uid()
+        self.owner = Owner("batch/v1", "Job", recipe.name, uid, uid, "batch")
+        spec = {"completions": self.completions, "parallelism": self.parallelism}
+        world.add_owner(Top("batch/v1", "Job", recipe.name, uid, recipe.namespace, world.now, spec))
         self._fill()
         return self
 
@@ -286,6 +296,7 @@ class BatchJob:
             self.withdraw()
 
     def _clean(self) -> None:
+        self.platform.world.drop_owner(self.owner.uid)
         for pod in self.pods:
             self.platform.kubelet.delete(pod)
 
@@ -312,9 +323,17 @@ class Service:
             self.owner = Owner(
                 "apps/v1", "ReplicaSet", name, world.uid(), workload, "inference", True
             )
+            # A uid of its own random numbers: later ones are as they were.
+            top = str(uuid.uuid5(uuid.UUID(self.owner.uid), "deployment"))
+            place = (recipe.namespace, world.now)
+            above = world.add_owner(Top("apps/v1", "Deployment", recipe.name, top, *place))
+            world.add_owner(Top("apps/v1", "ReplicaSet", name, self.owner.uid, *place, above=above))
         else:
             uid = world.uid()
             self.owner = Owner("apps/v1", "StatefulSet", recipe.name, uid, uid, "interactive", True)
+            world.add_owner(
+                Top("apps/v1", "StatefulSet", recipe.name, uid, recipe.namespace, world.now)
+            )
         self.scale(replicas)
         return self
 

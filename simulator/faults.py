@@ -7,6 +7,7 @@ from simulator.clock import SECOND
 from simulator.controllers import Platform
 from simulator.nodes import GPU, Node
 from simulator.oddities import Oddities
+from simulator.owners import KINDS
 from simulator.pods import Pod
 from simulator.pools import Pool, make_node, pools
 
@@ -196,7 +197,8 @@ class Faults:
         # a node that comes and goes unseen, and a pod on it that outlives it
         world.clock.after(100, self._ghost_node)
         self.oddities.in_gap()
-        for number, kind in enumerate(("nodes", "namespaces", "groups", "pods")):
+        kinds = ("nodes", "namespaces", "groups", "pods", "events", *KINDS)
+        for number, kind in enumerate(kinds):
             world.clock.after(seconds + number, world.list_all, kind)
 
     def _ghost_node(self) -> None:

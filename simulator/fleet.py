@@ -13,6 +13,7 @@ from simulator.controllers import Platform
 from simulator.faults import Faults
 from simulator.kubelet import Kubelet
 from simulator.layouts import fill
+from simulator.owners import KINDS
 from simulator.players import Players
 from simulator.pools import build_nodes
 from simulator.schedulers import Schedulers
@@ -107,6 +108,9 @@ def live(
     clock.at(begin + SECOND, world.list_all, "nodes")
     clock.at(begin + 2 * SECOND, world.list_all, "namespaces")
     clock.at(begin + 3 * SECOND, world.list_all, "groups")
+    clock.at(begin + 4 * SECOND, world.list_all, "events")
+    for kind in KINDS:
+        clock.at(begin + 5 * SECOND, world.list_all, kind)
     clock.at(begin + (95 if number else 20) * SECOND, world.list_all, "pods")
     clock.at(begin + 600 * SECOND, world.bookmark_idle)
     clock.run(end - 4 * SECOND)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from simulator.pods import Container, Pod
+from simulator.startup import Startup
 from simulator.world import World
 
 Step = Callable[..., None]
@@ -19,6 +20,7 @@ class Kubelet:
     def __init__(self, world: World):
         self.world = world
         self.rng = world.rng
+        self.startup = Startup(world)
 
     def _later(self, seconds: float, call: Step, pod: Pod, *args: Any) -> None:
         """Ask for a step of a pod's life; it is dropped if the pod has left that life."""
@@ -54,6 +56,7 @@ class Kubelet:
         pull = self.rng.uniform(0.4, 1.5) if is_here else plan.pull * self.rng.uniform(0.6, 1.6)
         if plan.pull_error is not None:
             world.tell_pod(pod)
+            self.startup.asks(pod, pod.asking()[0])
             self._later(2, self._pull_fails, pod, "ErrImagePull")
             self._later(14, self._pull_fails, pod, "ImagePullBackOff")
             self._later(plan.pull_error, self._pull_works, pod)
@@ -61,43 +64,68 @@ class Kubelet:
         if plan.init or pull > 5:
             world.tell_pod(pod)
         node.images.add(image)
-        self._init(pod, 0, pull)
+        self._init(pod, 0, pull, is_here=is_here)
 
     def _pull_fails(self, pod: Pod, reason: str) -> None:
         for container in pod.asking():
             container.waiting = reason
         self.world.tell_pod(pod)
+        self.startup.fails(pod, pod.asking()[0], reason)
+        if reason == "ImagePullBackOff":
+            self._later(290, self._still_fails, pod)
+
+    def _still_fails(self, pod: Pod) -> None:
+        """It tries again, in vain, and only events tell."""
+        container = pod.asking()[0]
+        if container.waiting == "ImagePullBackOff":
+            for reason in ("ErrImagePull", "ImagePullBackOff"):
+                self.startup.fails(pod, container, reason)
+            self._later(300, self._still_fails, pod)
 
     def _pull_works(self, pod: Pod) -> None:
         for container in pod.containers:
             container.waiting = ""
-        self._init(pod, 0, 3.0)
+        self._init(pod, 0, 3.0, is_here=False)
 
-    def _init(self, pod: Pod, number: int, pull: float) -> None:
+    def _init(self, pod: Pod, number: int, pull: float, *, is_here: bool) -> None:
         inits = [c for c in pod.containers if c.kind == "init"]
         if number < len(inits):
-            self._later(1.2, self._run_init, pod, inits[number], number, pull)
+            self.startup.pull(pod, inits[number], 1.2, is_here=True)
+            self._later(1.2, self._run_init, pod, inits[number], number, pull, is_here)
             return
+        mains = [c for c in pod.containers if c.kind == "main"]
         sidecars = [c for c in pod.containers if c.kind == "sidecar"]
         if sidecars and pod.plan.sidecar_crashes:
+            self.startup.pull(pod, sidecars[0], max(pull, 0.5), is_here=is_here)
             self._later(max(pull, 0.5), self._sidecar_crashes, pod, sidecars[0], 0)
             return
+        for sidecar in sidecars:
+            self.startup.pull(pod, sidecar, 0.01, is_here=True)
+        self.startup.pull(pod, mains[0], max(pull, 0.5), is_here=is_here)
         self._later(max(pull, 0.5), self._start, pod)
 
-    def _run_init(self, pod: Pod, container: Container, number: int, pull: float) -> None:
+    def _run_init(
+        self, pod: Pod, container: Container, number: int, pull: float, is_here: bool
+    ) -> None:
         container.start(self.world.second)
+        self.startup.starts(pod, container)
         self.world.tell_pod(pod)
-        self._later(pod.plan.init[number], self._end_init, pod, container, number, pull)
+        self._later(pod.plan.init[number], self._end_init, pod, container, number, pull, is_here)
 
-    def _end_init(self, pod: Pod, container: Container, number: int, pull: float) -> None:
+    def _end_init(
+        self, pod: Pod, container: Container, number: int, pull: float, is_here: bool
+    ) -> None:
         container.end(self.world.second, 0, "Completed")
         self.world.tell_pod(pod)
-        self._init(pod, number + 1, pull)
+        self._init(pod, number + 1, pull, is_here=is_here)
 
     def _sidecar_crashes(self, pod: Pod, sidecar: Container, number: int) -> None:
         """A sidecar that does not come up keeps the GPU's container from ever starting."""
         sidecar.start(self.world.second)
+        self.startup.starts(pod, sidecar, is_again=number > 0)
         if number >= len(pod.plan.sidecar_crashes):
+            main = next(c for c in pod.containers if c.kind == "main")
+            self.startup.pull(pod, main, 2, is_here=True)
             self._later(2, self._start, pod)
             return
         self.world.tell_pod(pod)
@@ -107,6 +135,7 @@ class Kubelet:
         sidecar.end(self.world.second, 1, "Error")
         sidecar.waiting = "CrashLoopBackOff"
         self.world.tell_pod(pod)
+        self.startup.backs_off(pod, sidecar)
         wait = BACK_OFF[min(number, 5)] + self.rng.uniform(0.2, 2)
         self._later(wait, self._sidecar_crashes, pod, sidecar, number + 1)
 
@@ -116,8 +145,12 @@ class Kubelet:
         for sidecar in (c for c in pod.containers if c.kind == "sidecar"):
             if not sidecar.is_running():
                 sidecar.start(self.world.second)
+                self.startup.starts(pod, sidecar)
         mains[0].start(self.world.second)
+        self.startup.starts(pod, mains[0])
         if len(mains) > 1:
+            for container in mains[1:]:
+                self.startup.pull(pod, container, 1.3, is_here=True)
             self._later(1.3, self._start_rest, pod, mains[1:])
         else:
             self._running(pod)
@@ -125,6 +158,7 @@ class Kubelet:
     def _start_rest(self, pod: Pod, rest: list[Container]) -> None:
         for container in rest:
             container.start(self.world.second)
+            self.startup.starts(pod, container)
         self._running(pod)
 
     def _running(self, pod: Pod) -> None:
@@ -135,6 +169,7 @@ class Kubelet:
         self.world.tell_pod(pod)
         if plan.load is not None and pod.ready is None:
             self._later(plan.load, self._get_ready, pod)
+            self.startup.probes(pod, pod.asking()[0])
         crashed = pod.asking()[0].restarts
         if crashed < len(plan.crashes):
             self._later(plan.crashes[crashed], self._crash, pod)
@@ -155,13 +190,19 @@ class Kubelet:
         number = container.restarts
         if number:
             container.waiting = "CrashLoopBackOff"
+            self.startup.backs_off(pod, container)
         self.world.tell_pod(pod)
         wait = BACK_OFF[min(number - 1, 5)] if number else 2
         self._later(wait + self.rng.uniform(0.2, 2), self._restart, pod, container)
 
     def _restart(self, pod: Pod, container: Container) -> None:
         container.start(self.world.second)
+        self.startup.starts(pod, container, is_again=True)
         self._running(pod)
+
+    def finish_after(self, seconds: float, pod: Pod) -> None:
+        """Its containers will have done their work by then."""
+        self._later(seconds, self.finish, pod, 0)
 
     def finish(self, pod: Pod, code: int) -> None:
         """Its containers end by themselves; helpers without a GPU may take longer."""

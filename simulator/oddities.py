@@ -45,6 +45,7 @@ class Oddities:
         at(0.85, self._too_big_group)
         at(0.96, self._impossible_still)
         if any(node.pool == "tight" for node in self.world.nodes.values()):
+            at(0.36, self._livelock)
             at(0.42, self._deadlock)
 
     def _recipe(self, name: str, pool: str = "owned", units: int = 1, **more) -> Recipe:
@@ -216,6 +217,18 @@ class Oddities:
         recipe = self._recipe("still-waiting", "owned", 8)
         GangJob(self.platform, recipe, 40, "loose", 600).start()
 
+    def _livelock(self) -> None:
+        """A gang that no pool can hold as a whole: it starts with most of it, and gives up."""
+        recipe = self._recipe("never-whole", "tight", 2, priority=500)
+        kind = ("kubeflow.org/v1", "PyTorchJob")
+        fails = (400.0,) * 4
+        GangJob(
+            *(self.platform, recipe, 5, "loose", 2000),
+            fails_after=fails,
+            kind=kind,
+            is_volcano=False,
+        ).start()
+
     def _deadlock(self) -> None:
         """Two gangs that nobody places as gangs: each needs three nodes of four and holds two."""
         jobs = []
@@ -236,6 +249,13 @@ class Oddities:
         first.start()
         self.world.clock.after(2, second.start)
         self.world.clock.after(4 * 3600, second.withdraw)
+        self.world.clock.after(40, self._clear_for, (first, second))
+
+    def _clear_for(self, jobs: tuple[GangJob, GangJob]) -> None:
+        """Someone clears the nodes for them."""
+        for pod in list(self.world.pods.values()):
+            if pod.pool == "tight" and all(pod not in job.pods for job in jobs):
+                self.platform.kubelet.delete(pod)
 
     def refused(self, node: Node, resource: str) -> None:
         """The kubelet refuses a pod that the scheduler gave a GPU that fell off."""

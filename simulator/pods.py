@@ -5,11 +5,15 @@ Who makes pods belongs to `controllers`, who runs them to `kubelet`.
 
 import json
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from simulator.clock import SECOND, iso
 from simulator.groups import Group
 from simulator.nodes import Node
+
+if TYPE_CHECKING:
+    from simulator.events import Told
+    from simulator.startup import Step
 
 PULL_ERRORS = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull")
 
@@ -208,6 +212,8 @@ class Pod:
     devices_until: int | None = None
     removed: int | None = None  # the object was gone, in microseconds
     history: list[tuple[int, "PodVersion"]] = field(default_factory=list)
+    steps: list["Step"] = field(default_factory=list)  # its images, as they came to the node
+    told: list["Told"] = field(default_factory=list)  # what the record has of its kubelet's words
     seen: Seen = field(default_factory=Seen)
     whole: Seen = field(default_factory=Seen)
     """What a recorder would have seen that never looks away or late; kept for metrics only."""

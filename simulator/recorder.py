@@ -7,6 +7,7 @@ What the objects look like belongs to `nodes`, `pods` and `groups`; what follows
 from random import Random
 
 from simulator.clock import SECOND, iso_micro
+from simulator.owners import KINDS
 
 FILES = {
     "pods": ("Pod", "v1", "v1_pods"),
@@ -17,6 +18,8 @@ FILES = {
         "scheduling.volcano.sh/v1beta1",
         "scheduling.volcano.sh_v1beta1_podgroups",
     ),
+    "events": ("Event", "v1", "v1_events"),
+    **KINDS,
 }
 
 

@@ -27,6 +27,7 @@ class Schedulers:
         self.admitted: dict[str, object] = {}
         self.ready_groups: dict[str, object] = {}
         self.nominated: dict[str, int] = {}
+        self.told_quota: dict[str, int] = {}
         self._is_due = False
         world.kicks.append(self.kick)
 
@@ -81,9 +82,24 @@ class Schedulers:
             full.add(shape)
             if pod.priority >= 1000 and self.nominated.get(pod.uid, 0) < self.world.second - 90:
                 self._preempt(pod)
+            self._tell_full(pod)
             if pod.unschedulable is None:
                 pod.unschedulable = self.world.second
                 self.world.tell_pod(pod)
+
+    def _tell_full(self, pod: Pod) -> None:
+        """Why no node fits: it may tell of a node more than once, and of preemption apart."""
+        nodes = [n for n in self.world.nodes.values() if not n.removed]
+        here = sum(n.pool == pod.pool for n in nodes)
+        parts = [f"{here} Insufficient {pod.resource or 'cpu'}"] if here else []
+        if here < len(nodes):
+            parts.append(f"{len(nodes) - here} node(s) didn't match Pod's node affinity/selector")
+        none = f"0/{len(nodes)} nodes are available"
+        text = f"{none}: {', '.join(parts)}. preemption: {none}: {here} No preemption victims "
+        text += "found for incoming pod."
+        self.world.events.of_pod(
+            pod, "FailedScheduling", text, component="default-scheduler", kind="Warning"
+        )
 
     def _is_settling(self) -> bool:
         return any(n.settled > self.world.now for n in self.world.nodes.values())
@@ -94,6 +110,7 @@ class Schedulers:
             if group.queue in blocked or group.gpus > self.quotas[group.queue]:
                 continue
             if not self._has_quota(group):
+                self._tell_quota(group)
                 if group.created < self.world.now - 5 * HOUR:  # smaller ones pass it only so long
                     blocked.add(group.queue)
                 continue
@@ -105,6 +122,13 @@ class Schedulers:
             self.world.tell_group(group)
             assert callable(admitted)
             self.world.clock.after(self.rng.uniform(0.8, 2.0), admitted)
+
+    def _tell_quota(self, group: Group) -> None:
+        """Volcano says so in every cycle; so often it is written."""
+        if self.told_quota.get(group.uid, 0) < self.world.second - 600:
+            self.told_quota[group.uid] = self.world.second
+            text = f"queue resource quota insufficient: insufficient {group.resource}"
+            self.world.events.of_group(group, "Unschedulable", text)
 
     def _has_quota(self, group: Group) -> bool:
         """Its queue's own quota, or what the queues that share the nodes leave idle."""
@@ -201,6 +225,9 @@ class Schedulers:
                 "hami.io/bind-phase": "success",
             }
         self.world.tell_pod(pod)
+        text = f"Successfully assigned {pod.namespace}/{pod.name} to {pod.node_name}"
+        by = "volcano" if pod.scheduler == "volcano" else "default-scheduler"
+        self.world.events.of_pod(pod, "Scheduled", text, component=by)
         self.kubelet.accept(pod)
 
     def _preempt(self, pod: Pod) -> None:
@@ -221,6 +248,8 @@ class Schedulers:
                 if room >= pod.units:
                     break
                 room += victim.units
+                text = f"Preempted by pod {pod.uid} on node {node.name}"
+                self.world.events.of_pod(victim, "Preempted", text, component=pod.scheduler, by=pod)
                 self.kubelet.delete(victim, reason="PreemptionByScheduler")
             return
 

@@ -16,6 +16,7 @@ from simulator.pods import Pod
 from simulator.settings import Config
 from simulator.truth_attempts import WAIT_COLUMNS, attempts, waits
 from simulator.truth_facts import NEVER, Facts, NodeFacts, Run, facts, node_facts
+from simulator.truth_gangs import GANG_COLUMNS, gangs
 from simulator.truth_ledger import Lost, Record, ledger, union
 from simulator.truth_money import COST_COLUMNS, costs, prices
 from simulator.truth_states import Hold, holds
@@ -55,7 +56,7 @@ def write(world: World, told: Config, folder: Path) -> tuple[dict[str, list[Hold
     days = _days(record.window, told)
     nodes = [node_facts(n, days) for n in world.all_nodes if n.versions]
     tries = attempts(pods, world)
-    found, lost = _holds(world, told, pods, nodes, record.window)
+    found, lost = _holds(world, told, pods, nodes, record.window, days)
     ledger_rows: list[tuple[object, ...]] = []
     cost_rows: list[tuple[object, ...]] = []
     for node in nodes:
@@ -69,6 +70,7 @@ def write(world: World, told: Config, folder: Path) -> tuple[dict[str, list[Hold
     save(folder / "ledger.csv", LEDGER_COLUMNS, ledger_rows)
     save(folder / "cost.csv", COST_COLUMNS, cost_rows)
     save(folder / "waits.csv", WAIT_COLUMNS, waits(tries))
+    save(folder / "gangs.csv", GANG_COLUMNS, gangs(tries, world, record.window, days))
     save(folder / "unbooked.csv", UNBOOKED_COLUMNS, _unbooked(lost))
     return found, record.window
 
@@ -81,10 +83,11 @@ def without_record(
     That is what can be known from metrics alone, of the pods that they show.
     """
     window = (world.begin // SECOND, world.end // SECOND)
+    days = _days(window, told)
     pods = []
     for pod in filter(is_visible, world.all_pods):
         shadow = copy(pod)
-        shadow.seen, shadow.group = pod.whole, None
+        shadow.seen, shadow.group, shadow.told = pod.whole, None, []
         shadow.containers = [copy(container) for container in pod.containers]
         for container in shadow.containers:
             container.known = dict(container.runs)
@@ -95,8 +98,8 @@ def without_record(
         shadow = copy(node)
         shadow.versions = [version for _, version, _ in node.history]
         shadow.deleted = node.removed
-        nodes.append(node_facts(shadow, _days(window, told)))
-    return _holds(world, told, pods, nodes, window)[0], window
+        nodes.append(node_facts(shadow, days))
+    return _holds(world, told, pods, nodes, window, days)[0], window
 
 
 def _record(world: World, pods: list[Facts]) -> Record:
@@ -129,7 +132,12 @@ def _days(window: Run, told: Config) -> list[Run]:
 
 
 def _holds(
-    world: World, told: Config, pods: list[Facts], nodes: list[NodeFacts], window: Run
+    world: World,
+    told: Config,
+    pods: list[Facts],
+    nodes: list[NodeFacts],
+    window: Run,
+    days: list[Run],
 ) -> tuple[dict[str, list[Hold]], list[Lost]]:
     """The holds of each node, and those on a name that was never seen."""
     by_name: dict[str, list[NodeFacts]] = defaultdict(list)
@@ -142,7 +150,7 @@ def _holds(
         if pod.bound is None or not pod.units:
             continue
         here = by_name[pod.pod.seen.node_name]
-        for hold in holds(pod, team(pod, world, told), here, window, loading):
+        for hold in holds(pod, team(pod, world, told), here, window, loading, days):
             if hold.node is None:
                 lost.append(("", hold.begin, hold.end, hold, "not_installed", hold.micro))
             else:

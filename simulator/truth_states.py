@@ -7,7 +7,8 @@ from bisect import bisect_right
 from dataclasses import dataclass
 
 from simulator.nodes import GPU
-from simulator.truth_facts import NEVER, WHOLE, Facts, NodeFacts, share, version_at
+from simulator.truth_facts import NEVER, WHOLE, Facts, NodeFacts, Run, share, version_at
+from simulator.truth_starting import starting
 
 State = tuple[str, str]
 
@@ -30,7 +31,12 @@ class Hold:
 
 
 def holds(
-    pod: Facts, team: str, nodes: list[NodeFacts], window: tuple[int, int], loading: int
+    pod: Facts,
+    team: str,
+    nodes: list[NodeFacts],
+    window: tuple[int, int],
+    loading: int,
+    days: list[Run],
 ) -> list[Hold]:
     """The holds of a pod inside the window; none where the kubelet refused it."""
     if pod.bound is None or not pod.units or pod.pod.seen.is_refused:
@@ -42,7 +48,7 @@ def holds(
     name = pod.pod.seen.node_name
     known = [n for n in nodes if n.begin <= pod.bound]
     node = max(known, key=lambda n: n.begin) if known else None
-    states = _states(pod, node, begin, end, loading)
+    states = _states(pod, node, begin, end, loading, days)
     return [
         Hold(
             f"{pod.uid}/{resource}" + (f"/{card}" if card else ""),
@@ -76,7 +82,7 @@ def _shares(pod: Facts, node: NodeFacts | None) -> list[tuple[str, str, int]]:
 
 
 def _states(
-    pod: Facts, node: NodeFacts | None, begin: int, end: int, loading: int
+    pod: Facts, node: NodeFacts | None, begin: int, end: int, loading: int, days: list[Run]
 ) -> list[tuple[int, State]]:
     """From when on which state, inside the hold."""
     waiting = pod.pod.seen.waiting
@@ -86,6 +92,9 @@ def _states(
     times = {begin, pod.asked, ready}
     times |= {t for run in pod.runs for t in run} | {t for t, _ in waiting}
     times |= {t for t, _ in spells} | {s.begin for s in node_spells}
+    causes = starting(pod, begin, end, days)
+    times |= {t for t, _ in causes}
+    cause_at = [t for t, _ in causes]
     first = pod.first_run
     if first is not None:
         times.add(first + loading)
@@ -99,8 +108,8 @@ def _states(
             told = bisect_right(waiting_at, now) - 1
             cause = waiting[told][1] if told >= 0 else "undetermined"
             if first is not None and now >= first:
-                cause = "crash_loop" if cause == "crash_loop" else "restart"
-            return "starting", cause
+                return "starting", "crash_loop" if cause == "crash_loop" else "restart"
+            return "starting", causes[bisect_right(cause_at, now) - 1][1]
         told = bisect_right(gang_at, now) - 1
         if told >= 0 and spells[told][1]:
             return "gang_wait", spells[told][1]

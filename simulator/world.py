@@ -8,8 +8,10 @@ from collections.abc import Callable
 from random import Random
 
 from simulator.clock import DAY, SECOND, Clock
+from simulator.events import Event, Events
 from simulator.groups import Group, Namespace
 from simulator.nodes import Node
+from simulator.owners import KINDS, Top
 from simulator.pods import Pod
 from simulator.recorder import Stream
 
@@ -29,7 +31,7 @@ class World:
         self.clock = Clock(begin - WARM_UP)
         self.streams = {
             kind: Stream(kind, Random(f"{seed}/{name}/{kind}"))
-            for kind in ("nodes", "namespaces", "groups", "pods")
+            for kind in ("nodes", "namespaces", "groups", "pods", "events", *KINDS)
         }
         self.revision = 1000
         self.nodes: dict[str, Node] = {}
@@ -43,6 +45,8 @@ class World:
         self.ended: dict[str, Callable[[Pod], None]] = {}
         """What a pod's controller does when it has ended or is gone, by pod uid."""
         self.kicks: list[Callable[[], None]] = []
+        self.events = Events(self)
+        self.owners: dict[str, Top] = {}
 
     @property
     def now(self) -> int:
@@ -104,6 +108,11 @@ class World:
         if seen := self._tell("namespaces", change, namespace.body):
             namespace.see(seen)
 
+    def tell_event(self, event: Event, change: str) -> None:
+        """The API server has a new version of an event, or forgets it."""
+        if (seen := self._tell("events", change, event.body)) and change != "DELETED":
+            event.see(seen, is_listed=False)
+
     def add_pod(self, pod: Pod, ended: Callable[[Pod], None] | None = None) -> Pod:
         """Someone created a pod."""
         self.pods[pod.uid] = pod
@@ -122,6 +131,17 @@ class World:
         self.tell_node(node, "ADDED")
         return node
 
+    def add_owner(self, top: Top) -> Top:
+        """Someone submitted an object that will own pods."""
+        self.owners[top.uid] = top
+        self._tell(top.stream, "ADDED", top.body)
+        return top
+
+    def drop_owner(self, uid: str) -> None:
+        """It is deleted."""
+        if top := self.owners.pop(uid, None):
+            self._tell(top.stream, "DELETED", top.body)
+
     def add_group(self, group: Group) -> Group:
         """A controller created a PodGroup."""
         self.groups[group.uid] = group
@@ -139,7 +159,7 @@ class World:
     def list_all(self, kind: str) -> None:
         """The recorder lists one kind; what it knew and no longer finds vanished in the gap."""
         stream = self.streams[kind]
-        present: list[Pod] | list[Node] | list[Group] | list[Namespace]
+        present: list[Pod] | list[Node] | list[Group] | list[Event] | list[Top] | list[Namespace]
         match kind:
             case "pods":
                 present = list(self.pods.values())
@@ -147,8 +167,12 @@ class World:
                 present = [n for n in self.nodes.values() if not n.removed]
             case "groups":
                 present = list(self.groups.values())
-            case _:
+            case "events":
+                present = list(self.events.present.values())
+            case "namespaces":
                 present = list(self.namespaces.values())
+            case _:
+                present = [top for top in self.owners.values() if top.stream == kind]
         seen = stream.list(self.now, [thing.body(self.revision) for thing in present])
         for thing in present:
             thing.see(seen)

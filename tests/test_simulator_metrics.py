@@ -49,7 +49,7 @@ def told(fleet) -> dict[str, list[Series]]:
 def test_metrics_change_no_event_and_no_truth_of_the_record(fleet, tmp_path):
     plain = simulator.build(tmp_path, seed=7, size="measured", days=1).parent
     files = [p.relative_to(plain) for p in plain.rglob("*") if p.is_file()]
-    assert len(files) == 2 * (4 + 4) + 1
+    assert len(files) == 2 * (11 + 5) + 1
     for file in files:
         assert filecmp.cmp(plain / file, fleet / file, shallow=False), file
 

@@ -104,6 +104,12 @@ def test_an_image_that_is_there_is_not_pulled():
     assert causes(case) == [("volume", 0, 3), ("container_start", 3, 9)]
 
 
+def test_an_image_that_is_found_again_at_each_restart_was_there_the_first_time():
+    case = started(0, 9)
+    kubelet(case, "Pulled", PRESENT, 3, 900, total_count=7)
+    assert causes(case) == [("volume", 0, 3), ("container_start", 3, 9)]
+
+
 def test_of_containers_that_pull_one_after_another_the_one_that_is_at_it_counts():
     case = told(
         started(0, 60, "a b"),

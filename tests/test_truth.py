@@ -66,6 +66,18 @@ STARTUPS = """
     from mart.startups where cluster_name = 'CLUSTER' group by all
 """
 
+GANGS = """
+    select finding_name as finding, f.workload_key_uid as workload,
+        epoch_us(since_at) // 1000000 as begun, epoch_us(max(f.end_at)) // 1000000 as ended,
+        string_agg(distinct m.pod_name, ' ' order by m.pod_name) as members
+    from mart.workload_findings as f
+    inner join mart.finding_members as m
+        using (cluster_name, day_on, finding_name, subject_text, team_name, since_at)
+    where cluster_name = 'CLUSTER' and m.gpu_seconds > 0 and finding_name in
+        ('gang_partial', 'gang_deadlock', 'gang_livelock', 'rendezvous_wait')
+    group by all
+"""
+
 WAITS = """
     select workload_key_uid as workload, queue_name, epoch_us(queued_at) // 1000000 as queued,
         epoch_us(admitted_at) // 1000000 as admitted, epoch_us(placed_at) // 1000000 as placed,
@@ -149,6 +161,21 @@ def test_what_is_held_before_it_works_is_the_truths_in_time_and_money(lakes):
         ours, theirs = f"select {columns} from ours", f"select {columns} from truth"
         assert con.execute(f"({ours}) except all ({theirs})").fetchall() == []
         assert con.execute(f"({theirs}) except all ({ours})").fetchall() == []
+
+
+def test_gangs_that_stall_are_found_as_the_truth_has_them(lakes):
+    found = set()
+    for con, truth in clusters(lakes, GANGS):
+        con.execute(
+            "create table truth as select finding, workload, begin::bigint as begun, "
+            '"end"::bigint as ended, members '
+            f"from read_csv('{truth}/gangs.csv', all_varchar = true) where ended - begun > "
+            "case finding when 'gang_livelock' then 0 when 'rendezvous_wait' then 300 else 120 end"
+        )
+        assert con.execute("from ours except all from truth").fetchall() == []
+        assert con.execute("from truth except all from ours").fetchall() == []
+        found |= set(con.execute("select distinct finding from ours").fetchall())
+    assert len(found) in (0, 4)  # where only layouts are of interest no gang stalls
 
 
 def test_every_wait_is_the_truths(lakes):

@@ -71,6 +71,7 @@ ends as (
         day_on,
         pod_uid,
         container_name,
+        is_cached,
         date_trunc('second', pulled_at) as pulled_at,
         date_trunc('second', case when is_cached then pulled_at else begun_at end) as begun_at,
         case
@@ -94,7 +95,7 @@ done as (
 ),
 
 -- Of each container when its image was first asked for, and when it was there.
-pulls as (
+images as (
     select
         t.cluster_name,
         t.day_on,
@@ -102,12 +103,16 @@ pulls as (
         t.container_name,
         any_value(t.place_number) as place_number,
         bool_or(t.reason_name = 'Failed') as is_failing,
-        any_value(d.pulled_at) as pulled_at,
-        least(
-            min(t.first_at) filter (where t.reason_name = 'Pulling'),
-            any_value(d.begun_at)
-        ) as asked_at,
-        any_value(d.begun_at) as begun_at
+        -- What was there already is told again at each restart, and counted.
+        case
+            when any_value(d.is_cached) then min(t.first_at) filter (where t.reason_name = 'Pulled')
+            else any_value(d.pulled_at)
+        end as pulled_at,
+        case
+            when any_value(d.is_cached) then min(t.first_at) filter (where t.reason_name = 'Pulled')
+            else any_value(d.begun_at)
+        end as begun_at,
+        min(t.first_at) filter (where t.reason_name = 'Pulling') as told_at
     from told as t
     left join done as d
         on
@@ -119,6 +124,13 @@ pulls as (
     group by t.cluster_name, t.day_on, t.pod_uid, t.container_name
 ),
 
+pulls as (
+    select
+        *,
+        least(told_at, begun_at) as asked_at
+    from images
+),
+
 -- A pull without an end: what came after it, if anything, tells that its end was lost.
 open_pulls as (
     select
@@ -127,7 +139,15 @@ open_pulls as (
         a.pod_uid,
         a.asked_at,
         a.is_failing,
-        least(min(t.last_at), any_value(p.ran_at)) as next_at
+        least(
+            min(case
+                when t.first_at > a.asked_at then t.first_at
+                when t.first_at = a.asked_at and a.container_name = t.container_name
+                    then t.first_at
+                else t.last_at
+            end),
+            any_value(p.ran_at)
+        ) as next_at
     from pulls as a
     inner join pods as p
         on a.cluster_name = p.cluster_name and a.day_on = p.day_on and a.pod_uid = p.pod_uid
