@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 
 from collectors.attribution import Owner, Workload, class_for, controlling, keyed, told
+from collectors.kube_events import waiting_for
 from collectors.objects import asked_model, created, guarded, identity, submitted
 from collectors.owners import workload_of
 from collectors.quantities import count, micros, part, parts, text, words
@@ -128,6 +129,8 @@ def workload_row(version: Version, settings: Settings, note: Note) -> Row:
     evicted, preempted = told_by.get("Evicted", {}), told_by.get("Preempted", {})
     reason = _while("True", evicted, "message")
     preemptor = PREEMPTOR.search(_while("True", preempted, "message") or reason or "")
+    pending = told_by.get("QuotaReserved", {})
+    message = _while("False", pending, "message")
     requeue = part(status.get("requeueState"))
     checks = [
         {key: each.get(key) for key in ("name", "state", "lastTransitionTime")}
@@ -162,8 +165,9 @@ def workload_row(version: Version, settings: Settings, note: Note) -> Row:
         "asked_gpu_model_name": asked_model(part(template.get("spec"))),
         "labels_json": orjson.dumps(labels).decode(),
         **_told(told_by),
-        "pending_reason_name": _while("False", told_by.get("QuotaReserved", {}), "reason"),
-        "pending_text": _while("False", told_by.get("QuotaReserved", {}), "message"),
+        "pending_reason_name": _while("False", pending, "reason"),
+        "pending_text": message,
+        "scheduling_reasons": waiting_for(message, note) if message else None,
         "eviction_reason_name": _while("True", evicted, "reason"),
         "eviction_text": reason,
         "preemption_reason_name": _while("True", preempted, "reason"),

@@ -43,6 +43,13 @@ REASONS = {
 }
 """What a text of a scheduler or a queue may mean; core tells `resource_short` apart further."""
 
+UNSCHEDULED_REASONS = Column(
+    "scheduling_reasons",
+    Kind.REASONS,
+    "That text as reasons; null: there is no such text.",
+    nullable=True,
+)
+
 UNSCHEDULED = (
     Column("unscheduled_reason_name", Kind.TEXT, "Reason of what says so.", nullable=True),
     Column(
@@ -51,12 +58,7 @@ UNSCHEDULED = (
         "Why it is not scheduled now, in full, while the source says so.",
         nullable=True,
     ),
-    Column(
-        "scheduling_reasons",
-        Kind.REASONS,
-        "That text as reasons; null: there is no such text.",
-        nullable=True,
-    ),
+    UNSCHEDULED_REASONS,
 )
 """What an object says of its wait: a pod by PodScheduled, a PodGroup by Unschedulable."""
 

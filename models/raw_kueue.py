@@ -4,6 +4,7 @@ What follows from a Workload's history belongs in `sql/core/admissions.sql`.
 """
 
 from models.raw_columns import VERSION
+from models.raw_events import UNSCHEDULED_REASONS
 from models.states import CLASSES
 from models.table import Column, Kind, Table
 
@@ -51,6 +52,7 @@ WORKLOAD_VERSIONS = Table(
         *_condition("quota_reserved", "QuotaReserved"),
         Column("pending_reason_name", Kind.TEXT, "Why QuotaReserved is False.", nullable=True),
         Column("pending_text", Kind.TEXT, "Its message.", nullable=True),
+        UNSCHEDULED_REASONS,
         *_condition("admitted", "Admitted"),
         *_condition("pods_ready", "PodsReady"),
         *_condition("evicted", "Evicted"),

@@ -3,8 +3,11 @@
 import pytest
 
 from models.raw import POD_GROUP_VERSIONS
-from tests.sql_case import HOUR, Case
+from tests.kueue_case import Queued
+from tests.sql_case import HOUR, MIDNIGHT, Case
 from tests.told_events import GPU, UIDS, listed, second, tell
+
+ZERO = int(MIDNIGHT.timestamp())
 
 # core.scheduling_reasons
 
@@ -122,16 +125,45 @@ def test_a_pod_group_waits_for_its_missing_members():
 
 def test_a_queue_s_workload_is_that_of_the_job_it_was_made_for():
     case = Case()
-    tell(case, "Created Workload: ml/job-a-12345", reason_name="CreatedWorkload",
-         object_kind_name="Job", object_name="a", object_uid="job-uid")  # fmt: skip
+    Queued(case, "wl", "job-uid")
     tell(case, f"couldn't assign flavors to pod set main: insufficient unused quota for {GPU} in "
          "flavor f, 3 more needed", 5, 900, total_count=542, reason_name="Pending", is_waiting=True,
-         object_kind_name="Workload", object_name="job-a-12345", object_uid="wl")  # fmt: skip
+         object_kind_name="Workload", object_name="job-wl", object_uid="wl")  # fmt: skip
     rows = case.ask(
         "select workload_key_uid, reason_name, flavor_name, missing_count, told_count "
         "from core.scheduling_reasons"
     )
     assert rows == [("job-uid", "quota_full", "f", 3, 542)]
+
+
+def test_what_a_queue_says_in_a_workload_s_condition_stands_until_quota_is_reserved():
+    # Kueue, issue 3909: of two pod sets one waits for GPUs in use, the other asks for more than is.
+    flavors = {"a": (16, 8), "b": (24, 16)}
+    text = "; ".join(
+        f"couldn't assign flavors to pod set {pod_set}: "
+        + ", ".join(f"insufficient {word} for {GPU} in flavor {name}, {what(*numbers)}"
+                    for name, numbers in flavors.items())
+        for pod_set, word, what in (
+            ("master", "unused quota", lambda asked, most: "8 more needed"),
+            ("worker", "quota", "request > maximum capacity ({} > {})".format),
+        )
+    )  # fmt: skip
+    case = Case()
+    queued = Queued(case, "wl", "job-uid")
+    queued.at(5, is_quota_reserved=False, pending_text=text, scheduling_reasons=listed(text))
+    query = (
+        "select pod_set_name, flavor_name, reason_name, missing_count, is_current, "
+        f"epoch(first_at)::bigint - {ZERO}, epoch(last_at)::bigint - {ZERO}, workload_key_uid "
+        "from core.scheduling_reasons"
+    )
+    assert sorted(case.ask(query)) == [
+        ("master", "a", "quota_full", 8, True, 5, HOUR, "job-uid"),
+        ("master", "b", "quota_full", 8, True, 5, HOUR, "job-uid"),
+        ("worker", "a", "quota_never", 8, True, 5, HOUR, "job-uid"),
+        ("worker", "b", "quota_never", 8, True, 5, HOUR, "job-uid"),
+    ]
+    queued.quota(905, pending_text=None, scheduling_reasons=None)
+    assert {row[4:7] for row in case.ask(query)} == {(False, 5, 905)}
 
 
 # core.disruptions
@@ -220,10 +252,8 @@ def test_a_queue_s_preemption_is_told_twice_and_counts_once():
     about = {"object_kind_name": "Workload", "object_name": "wl", "object_uid": "wl"}
     for reason in ("Preempted", "EvictedDueToPreempted"):
         tell(case, text, 40, reason_name=reason, **about)
-    other = {"object_kind_name": "Workload", "object_name": "winner", "object_uid": UIDS[0]}
-    tell(case, "Admitted by ClusterQueue q", 41, reason_name="Admitted", **other)
-    tell(case, "Created Workload: ml/wl", 1, reason_name="CreatedWorkload", object_uid="job",
-         object_kind_name="Job")  # fmt: skip
+    Queued(case, "wl", "job")
+    Queued(case, UIDS[0], UIDS[1], object_name="winner")
     found = ("Workload", "wl", "preempted_by_queue", 40, UIDS[0], "winner", UIDS[1], 1)
     assert disrupted(case) == [found]
     rows = case.ask("select cause_text, workload_key_uid from core.disruptions")

@@ -233,20 +233,20 @@ def test_who_preempted_whom_is_known_by_uid(recording, traces):
         if by := re.search("Preempted by pod ([0-9a-f-]+) on node", text):
             pods.add((victim["uid"], by[1], names[by[1]]))
         elif victim["kind"] == "Workload" and text.startswith("Preempted to accommodate"):
-            uid, job = re.findall("UID: ([0-9a-f-]+)", text)
-            queues.add((victim["uid"], uid, job))
+            queues.add((victim["uid"], re.findall("UID: ([0-9a-f-]+)", text)[0]))
     assert len(pods) == 114 and len(queues) > 200
-    query = "select victim_uid, by_uid, {} from core.disruptions where way_name = '{}'"
-    told = query.format("by_name", "preempted_by_scheduler") + " and by_uid is not null"
+    query = "select victim_uid, by_uid{} from core.disruptions where way_name = '{}'"
+    told = query.format(", by_name", "preempted_by_scheduler") + " and by_uid is not null"
     assert set(recording.query(told).fetchall()) == pods
-    told = query.format("by_workload_key_uid", "preempted_by_queue")
+    told = query.format("", "preempted_by_queue")
     assert queues <= set(recording.query(told).fetchall())
     unknown = """
         select count(*) from core.disruptions as d
-        anti join core.workloads as w on d.by_workload_key_uid = w.workload_key_uid
-        where d.by_kind_name = 'Pod'
+        anti join core.workloads as w on d.{} = w.workload_key_uid
+        where d.by_uid is not null
     """
-    assert one(recording, unknown) == (0,)
+    for who in ("workload_key_uid", "by_workload_key_uid"):
+        assert one(recording, unknown.format(who)) == (0,), who
 
 
 def test_a_pod_of_it_that_had_succeeded_was_not_disrupted_by_its_eviction(recording, traces):

@@ -164,24 +164,12 @@ queued as (
     select
         cluster_name,
         day_on,
-        regexp_extract(message_text, 'Created Workload: ([^/]+)/', 1) as namespace_name,
-        regexp_extract(message_text, 'Created Workload: [^/]+/(\S+)', 1) as object_name,
-        any_value(object_uid) as workload_key_uid
-    from raw.event_versions
-    where reason_name = 'CreatedWorkload'
-    group by all
-),
-
-queue_names as (
-    select
-        cluster_name,
-        day_on,
-        object_uid,
-        min(object_namespace_name) as namespace_name,
-        min(object_name) as object_name
-    from raw.event_versions
-    where object_kind_name = 'Workload' and object_uid is not null
-    group by cluster_name, day_on, object_uid
+        workload_uid,
+        any_value(namespace_name) as namespace_name,
+        any_value(object_name) as object_name,
+        any_value(workload_key_uid) as workload_key_uid
+    from core.admissions
+    group by cluster_name, day_on, workload_uid
 )
 
 select
@@ -245,15 +233,11 @@ select
     w.by_uid,
     b.namespace_name as by_namespace_name,
     b.object_name as by_name,
-    w.by_job_uid as by_workload_key_uid,
+    coalesce(b.workload_key_uid, w.by_job_uid) as by_workload_key_uid,
     w.told_count as disruption_count,
     w.source_ref
 from queues as w
 left join queued as q
-    on
-        w.cluster_name = q.cluster_name
-        and w.day_on = q.day_on
-        and w.namespace_name = q.namespace_name
-        and w.object_name = q.object_name
-left join queue_names as b
-    on w.cluster_name = b.cluster_name and w.day_on = b.day_on and w.by_uid = b.object_uid
+    on w.cluster_name = q.cluster_name and w.day_on = q.day_on and w.object_uid = q.workload_uid
+left join queued as b
+    on w.cluster_name = b.cluster_name and w.day_on = b.day_on and w.by_uid = b.workload_uid

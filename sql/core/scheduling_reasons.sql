@@ -35,6 +35,22 @@ conditions as (
         source_ref
     from raw.pod_group_versions
     where change_name <> 'HEARD'
+    union all
+    select
+        cluster_name,
+        day_on,
+        'Workload' as object_kind_name,
+        namespace_name as object_namespace_name,
+        object_name,
+        workload_uid as object_uid,
+        sequence_number,
+        observed_at,
+        change_name,
+        pending_text as unscheduled_text,
+        scheduling_reasons,
+        source_ref
+    from raw.workload_versions
+    where change_name <> 'HEARD'
 ),
 
 stood as (
@@ -216,12 +232,10 @@ queued as (
     select
         cluster_name,
         day_on,
-        regexp_extract(message_text, 'Created Workload: ([^/]+)/', 1) as namespace_name,
-        regexp_extract(message_text, 'Created Workload: [^/]+/(\S+)', 1) as object_name,
-        any_value(object_uid) as workload_key_uid
-    from raw.event_versions
-    where reason_name = 'CreatedWorkload'
-    group by all
+        workload_uid,
+        any_value(workload_key_uid) as workload_key_uid
+    from core.admissions
+    group by cluster_name, day_on, workload_uid
 ),
 
 groups as (
@@ -288,12 +302,7 @@ left join core.pods as p
 left join groups as g
     on f.cluster_name = g.cluster_name and f.day_on = g.day_on and f.object_uid = g.pod_group_uid
 left join queued as q
-    on
-        f.cluster_name = q.cluster_name
-        and f.day_on = q.day_on
-        and f.object_kind_name = 'Workload'
-        and f.object_namespace_name = q.namespace_name
-        and f.object_name = q.object_name
+    on f.cluster_name = q.cluster_name and f.day_on = q.day_on and f.object_uid = q.workload_uid
 left join core.workloads as w
     on
         f.cluster_name = w.cluster_name
