@@ -40,6 +40,7 @@ class Api:
         """Fault where the configuration of the way there is missing or wrong."""
         self.configuration = kube.Configuration()
         self.configuration.connection_pool_maxsize = threads
+        self.configuration.retries = False
         try:
             if told.in_cluster:
                 kube_config.load_incluster_config(client_configuration=self.configuration)

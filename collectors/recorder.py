@@ -13,15 +13,16 @@ from pathlib import Path
 from collectors.faults import Fault
 from collectors.kube_api import Api
 from collectors.kube_kinds import KubeKind, discovered
+from collectors.kube_lease import HeldLease
 from collectors.kube_watch import KindWatch
 from collectors.spool import Spool, stamp
-from collectors.spool_files import write_whole
+from collectors.spool_files import STATUS, write_whole
 from models.kubernetes import Watch
 
 SYNC_SECONDS = 1.0
 GRACE_SECONDS = 2.0
 STATUS_SECONDS = 10.0
-STATUS = "status.json"
+DISCOVERY = "discovery"
 Tell = Callable[[str], None]
 
 
@@ -56,12 +57,22 @@ class Recorder:
         self.faults: dict[str, str] = {}
 
     def run(self) -> None:
-        """Record; SpoolError where the folder is not ours, Fault where no API can be named."""
+        """Record; SpoolError where the folder is not ours.
+
+        Fault where no API can be named, or where the Lease is lost.
+        """
         self.spool.open()
-        api = None
+        api = lease = None
         try:
             api = Api(self.told)
-            self._loop(api)
+            if self.told.lease:
+                lease = HeldLease(api, self.told.lease, self.stop, self._lease_said)
+            if lease is None or lease.take():
+                self.faults.pop("lease", None)
+                self._loop(api)
+            if lease and lease.fault:
+                self.faults["lease"] = str(lease.fault)
+                raise lease.fault
         finally:
             self.stop.set()
             for each in self.kinds.values():
@@ -70,10 +81,18 @@ class Recorder:
             until = time.monotonic() + GRACE_SECONDS
             for each in self.kinds.values():
                 each.thread.join(timeout=max(0.0, until - time.monotonic()))
+            if lease:
+                lease.close()
             if api:
                 api.close()
             self.spool.close()
             self._write_status()
+
+    def _lease_said(self, said: str) -> None:
+        """What becomes of the Lease is told, and stands in the status while we wait for it."""
+        self.tell(said)
+        self.faults["lease"] = said
+        self._write_status()
 
     def _loop(self, api: Api) -> None:
         passed, discovery, status = 0.0, 0.0, 0.0
@@ -93,13 +112,14 @@ class Recorder:
         try:
             found = discovered(api)
         except Fault as fault:
-            self._note("discovery", str(fault))
+            self._note(DISCOVERY, str(fault))
             return
-        self.faults.pop("discovery", None)
-        for group, said in found.faults.items():
-            self._note(group, said)
-        if not found.faults:
-            self.faults.clear()
+        told = {f"{DISCOVERY} {group}": said for group, said in found.faults.items()}
+        for what in [w for w in self.faults if w.startswith(DISCOVERY) and w not in told]:
+            del self.faults[what]
+        for what, said in told.items():
+            self._note(what, said)
+        if not told:
             for kind in [kind for kind in self.kinds if kind not in found.kinds]:
                 self.tell(f"{kind.name}: is no longer served")
                 self.kinds.pop(kind).stop.set()

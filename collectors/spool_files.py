@@ -11,6 +11,8 @@ from typing import Any
 import orjson
 
 SEALED, STATE = ".jsonl.gz", "state.json"
+STATUS = "status.json"
+"""How recording goes, for whoever looks."""
 INGESTED = "ingested.json"
 """Written by a run: the last segment that its lake has. Only then segments are removed."""
 _SEGMENT = re.compile(r"(\d{12})-[0-9TZ]{16}")

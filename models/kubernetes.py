@@ -10,6 +10,16 @@ from pydantic import Field, model_validator
 from models.parts import Beside, Moment, Part
 
 
+class Lease(Part):
+    """A Lease that a recorder holds while it records: of several one records, the others wait."""
+
+    namespace: str = Field(min_length=1)
+    """gpuledger's own: the one in which a Role allows it."""
+    name: str = Field(default="gpuledger-watch", min_length=1)
+    seconds: int = Field(default=15, ge=10, le=3600)
+    """So long after its last renewal another may take it."""
+
+
 class Watch(Part):
     """The API server that `gpuledger watch` records, reached as kubectl would reach it."""
 
@@ -26,6 +36,8 @@ class Watch(Part):
     """Sealed segments are removed when they are older."""
     discover_seconds: int = Field(default=60, ge=1, le=86_400)
     """How often the API is asked for kinds that are new."""
+    lease: Lease | None = None
+    """Off unless told; the spool's own lock keeps two recorders of one folder apart anyway."""
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:

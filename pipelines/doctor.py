@@ -65,6 +65,7 @@ def _sources(config: "Config", cluster: str) -> Iterator[Finding]:
     from models.window import Window
     from pipelines.collect import sources_of
     from pipelines.doctor_prometheus import prometheus
+    from pipelines.doctor_watch import recorder
 
     sources = sources_of(config, cluster)
     if not sources:
@@ -73,6 +74,8 @@ def _sources(config: "Config", cluster: str) -> Iterator[Finding]:
         if source.kind == "prometheus":
             yield from prometheus(config, cluster, source)
             continue
+        if source.kind == "kubernetes" and source.watch:
+            yield from recorder(cluster, source.path)
         name = f"{cluster}: {source.kind} {source.path}"
         if not source.path.exists():
             yield Finding(f"{name} is not there", "correct its path, or mount it", UNREACHABLE)

@@ -87,7 +87,7 @@ def _record(name: str, recorder: "Recorder", codes: list[int]) -> None:
         recorder.tell(str(error))
         codes.append(REFUSED)
     except Fault as fault:
-        recorder.tell(f"cannot be reached: {fault}")
+        recorder.tell(f"cannot go on: {fault}")
         codes.append(USAGE if fault.reason == "configuration" else REFUSED)
     else:
         recorder.tell("ended")

@@ -7,13 +7,21 @@ a missing component into a failure and small sizes into full ones.
 import os
 import shutil
 import signal
+import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
 
+from collectors.faults import Fault
+from collectors.recorder import Recorder
+from models.kubernetes import Watch
 from tests import control_plane_build
+from tests.control_plane import ControlPlane
+from tests.control_plane_api import nodes
 
 REQUIRE_ALL = os.environ.get("GPULEDGER_REQUIRE") == "all"
 
@@ -141,3 +149,42 @@ def kueue_binaries(require, binaries) -> dict[str, Path]:
     require("Kueue", "built" if there else None, remedy)
     require("unshare", shutil.which("unshare"), "install Debian's package util-linux")
     return there or {}
+
+
+@pytest.fixture(scope="module")
+def plane(tmp_path_factory, binaries) -> Iterator[ControlPlane]:
+    """A cluster with twelve nodes of eight GPUs."""
+    with ControlPlane(tmp_path_factory.mktemp("plane"), binaries) as plane:
+        plane.api().create_all(nodes(12))
+        yield plane
+
+
+@pytest.fixture
+def recording(tmp_path: Path, plane: ControlPlane) -> Iterator[Callable[..., Recorder]]:
+    """Starts a recorder of `plane` in this process; it ends with the test."""
+    running: list[tuple[Recorder, threading.Thread]] = []
+
+    def start(kubeconfig: Path | None = None, folder: str = "spool", **told: Any) -> Recorder:
+        settings = Watch(kubeconfig=kubeconfig or plane.kubeconfig(), **told)
+        said = tmp_path / "said"
+
+        def tell(line: str) -> None:
+            with said.open("a") as file:
+                file.write(line + "\n")
+
+        recorder = Recorder(settings, tmp_path / folder, tell)
+
+        def run() -> None:
+            with suppress(Fault):  # a Lease that is lost; what it says is in the status
+                recorder.run()
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        running.append((recorder, thread))
+        return recorder
+
+    yield start
+    for recorder, _ in running:
+        recorder.stop.set()
+    for _, thread in running:
+        thread.join(30)

@@ -25,21 +25,13 @@ from models.config import load
 from pipelines.process import process
 from tests.api_between import Cable, rerouted
 from tests.control_plane import ControlPlane
-from tests.control_plane_api import nodes, pod_path, pods
+from tests.control_plane_api import pod_path, pods
 from tests.control_plane_etcd import Observer
 from tests.prometheus_server import until
 from tests.watch_case import lines, of_kind, seconds, version
 
 PHASE_SECONDS = 20
 """Five times, each with something that breaks at its end."""
-
-
-@pytest.fixture(scope="module")
-def plane(tmp_path_factory, binaries) -> Iterator[ControlPlane]:
-    """A cluster with twelve nodes of eight GPUs."""
-    with ControlPlane(tmp_path_factory.mktemp("plane"), binaries) as plane:
-        plane.api().create_all(nodes(12))
-        yield plane
 
 
 class Load:

@@ -9,17 +9,12 @@ import re
 import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from collectors import kube_watch, spool
-from collectors.recorder import Recorder
-from models.kubernetes import Watch
 from tests.api_between import Spoiler, rerouted, says
-from tests.control_plane import ControlPlane
-from tests.control_plane_api import nodes, pods
+from tests.control_plane_api import pods
 from tests.control_plane_etcd import Observer
 from tests.prometheus_server import until
 from tests.watch_case import ended, has, of_kind, state, version
@@ -27,40 +22,6 @@ from tests.watch_case import ended, has, of_kind, state, version
 pytestmark = pytest.mark.whole
 
 PLANTED = "h7Wq2Zr9xK4pLm8vT3"
-
-
-@pytest.fixture(scope="module")
-def plane(tmp_path_factory, binaries) -> Iterator[ControlPlane]:
-    """A cluster with twelve nodes of eight GPUs."""
-    with ControlPlane(tmp_path_factory.mktemp("plane"), binaries) as plane:
-        plane.api().create_all(nodes(12))
-        yield plane
-
-
-@pytest.fixture
-def recording(tmp_path, plane):
-    """Starts a recorder in this process; it ends with the test."""
-    running: list[tuple[Recorder, threading.Thread]] = []
-
-    def start(kubeconfig: Path | None = None, **told) -> Recorder:
-        settings = Watch(kubeconfig=kubeconfig or plane.kubeconfig(), **told)
-        said = tmp_path / "said"
-
-        def tell(line: str) -> None:
-            with said.open("a") as file:
-                file.write(line + "\n")
-
-        recorder = Recorder(settings, tmp_path / "spool", tell)
-        thread = threading.Thread(target=recorder.run)
-        thread.start()
-        running.append((recorder, thread))
-        return recorder
-
-    yield start
-    for recorder, _ in running:
-        recorder.stop.set()
-    for _, thread in running:
-        thread.join(30)
 
 
 def test_what_nobody_may_read_is_told_and_the_rest_is_recorded(plane, recording):
