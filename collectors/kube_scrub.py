@@ -8,9 +8,17 @@ import re
 from fnmatch import fnmatchcase
 from typing import Any
 
+import yaml
+
 WITHHELD = "withheld"
 LOOKS_SECRET = "***looks_secret***"
-LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+APPLIED = (
+    "kubectl.kubernetes.io/last-applied-configuration",
+    "objectset.rio.cattle.io/applied",
+    "kapp.k14s.io/original",
+    "banzaicloud.com/last-applied",
+)
+"""Annotations with the whole object as it was applied, its variables too."""
 KEPT_ENV = (
     *("NCCL_*", "UCX_*", "FI_*", "RCCL_*", "TORCH_NCCL_*", "PET_*", "MASTER_*", "WORLD_SIZE"),
     *("*NNODES", "NVIDIA_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"),
@@ -40,6 +48,11 @@ _EVIDENT = re.compile(
 )
 _USERINFO = re.compile(r"(\b[a-z][a-z0-9+.-]*://[^\s/@:]*:)[^\s/@]+(?=@)", re.IGNORECASE)
 _BEARER = re.compile(r"\b(bearer|basic)\s+[\w.+/=~-]{8,}", re.IGNORECASE)
+_VARIABLES = re.compile(
+    r"""["']env(?:_vars)?["']\s*:\s*[\[{]|^[ \t-]*env(?:_vars)?:[ \t]*(?:[\[{#].*)?$""",
+    re.MULTILINE,
+)
+"""In a text that is YAML or JSON, such as Ray's runtimeEnvYAML: variables follow."""
 _SUSPECT = re.compile(
     rf"{_WORDS}|\b(?:hf|ghp|gho|ghs|ghu|glpat|xox[abprs]|sk|pk|npm|pypi|dop_v1)[-_]|github_pat_"
     r"|AKIA|ASIA|AIza|eyJ|BEGIN|://[^\s/@]*@|basic",
@@ -55,7 +68,8 @@ def scrubbed(item: dict[str, Any]) -> dict[str, Any]:
         meta.pop("managedFields", None)
         annotations = meta.get("annotations")
         if isinstance(annotations, dict):
-            annotations.pop(LAST_APPLIED, None)
+            for name in APPLIED:
+                annotations.pop(name, None)
     _walk(item)
     return item
 
@@ -71,7 +85,7 @@ def _walk(value: Any) -> None:
                     here[key] = LOOKS_SECRET if inner and names_secret(key) else text(inner)
                 elif key == "env" and isinstance(inner, list):
                     stack += [each for each in inner if not _is_variable(each)]
-                elif key == "env" and isinstance(inner, dict):
+                elif key in ("env", "env_vars") and isinstance(inner, dict):
                     for name in inner:
                         if not _is_kept(name):
                             inner[name] = WITHHELD
@@ -130,12 +144,31 @@ def names_secret(name: str) -> bool:
 
 def text(value: str) -> str:
     """A text in which what looks like a secret is masked."""
+    if _VARIABLES.search(value):
+        value = _document(value)
     if not _SUSPECT.search(value):
         return value
     value = _EVIDENT.sub(LOOKS_SECRET, value)
     value = _USERINFO.sub(rf"\1{LOOKS_SECRET}", value)
     value = _BEARER.sub(rf"\1 {LOOKS_SECRET}", value)
     return _ASSIGNED.sub(_masked, value)
+
+
+def _document(value: str) -> str:
+    """A YAML or JSON text without its variables; as it is where it is no such text."""
+    try:
+        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(value, LOADER)):
+            return WITHHELD  # a few lines may be gigabytes
+        found = yaml.load(value, LOADER)
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return WITHHELD
+    if not isinstance(found, dict | list):
+        return value  # a sentence
+    _walk(found)
+    return yaml.dump(found, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True)
+
+
+LOADER = yaml.CSafeLoader
 
 
 def _masked(found: re.Match[str]) -> str:

@@ -3,6 +3,8 @@
 import string
 
 import orjson
+import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -52,6 +54,67 @@ def test_a_template_at_any_depth_is_treated_as_a_pod():
         "spec": {"workerGroupSpecs": [{"template": inner}], "env": {"B": PLANTED}},
     }
     assert PLANTED not in kept(item)
+
+
+YAML = """
+pip: [torch]
+env_vars:
+  PLAIN: h7Wq2-Zr9_xK4.pLm8
+  NCCL_DEBUG: INFO
+working_dir: https://a/b.zip
+"""
+SERVE = """
+applications:
+  - name: llm
+    runtime_env: {env_vars: {PLAIN: h7Wq2-Zr9_xK4.pLm8}}
+    deployments:
+      - ray_actor_options:
+          runtime_env:
+            env_vars: {"PLAIN": h7Wq2-Zr9_xK4.pLm8}
+"""
+
+
+@pytest.mark.parametrize("told", [YAML, SERVE, '{"spec": {"env": [{"name": "A", "value": "%s"}]}}'])
+def test_variables_within_a_text_that_is_yaml_or_json_go_too(told):
+    told = told.replace("%s", PLANTED)
+    item = {
+        "kind": "RayJob",
+        "metadata": {"annotations": {"x": told}},
+        "spec": {"runtimeEnvYAML": told},
+    }
+    item["spec"]["args"] = ["-c", told]
+    assert PLANTED in orjson.dumps(item).decode()
+    assert PLANTED not in kept(item)
+
+
+def test_what_else_such_a_text_says_stays():
+    item = scrubbed({"kind": "RayJob", "spec": {"runtimeEnvYAML": YAML}})
+    assert yaml.safe_load(item["spec"]["runtimeEnvYAML"]) == {
+        "pip": ["torch"],
+        "env_vars": {"PLAIN": WITHHELD, "NCCL_DEBUG": "INFO"},
+        "working_dir": "https://a/b.zip",
+    }
+
+
+@pytest.mark.parametrize(
+    "told",
+    ["env_vars:\n  A: [h7Wq2-Zr9_xK4.pLm8", "a: &a [1]\nenv:\n  b: *a\n  c: h7Wq2-Zr9_xK4.pLm8",
+     "#!/bin/sh\ncat <<E\nenv:\n  A: h7Wq2-Zr9_xK4.pLm8\nE\nrun {"],
+)  # fmt: skip
+def test_a_text_with_variables_that_cannot_be_read_is_not_kept(told):
+    assert text(told) == WITHHELD
+
+
+@pytest.mark.parametrize(
+    "told", ['exec: "env": executable file not found in $PATH: unknown', "env: node: No such file"]
+)
+def test_a_sentence_about_env_is_kept(told):
+    assert text(told) == told
+
+
+@pytest.mark.parametrize("name", ["kapp.k14s.io/original", "objectset.rio.cattle.io/applied"])
+def test_an_annotation_with_the_whole_object_is_not_kept(name):
+    assert "H4sIAAAA" not in kept({"metadata": {"annotations": {name: "H4sIAAAA"}}})
 
 
 def test_flags_that_name_a_secret_lose_their_value_and_others_do_not():
