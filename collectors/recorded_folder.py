@@ -23,6 +23,8 @@ from collectors.surveys import Memory, Survey, Surveyed
 from models.window import Window
 
 EARLIEST = 0
+MAIN = ("Pod", "Node")
+"""The kinds whose record is what is known of a cluster."""
 LINES = 500_000
 """More lines than a segment has: so a line of a spool has a place of its own, whoever reads it."""
 
@@ -132,7 +134,7 @@ def _watched(folder: Folder) -> Span | None:
 
     A spool's were, also where it has had nothing but lists yet.
     """
-    parts = [s for kind in ("Pod", "Node") for s in folder.streams.get(kind, {}).values()]
+    parts = [s for kind in MAIN for s in folder.streams.get(kind, {}).values()]
     if not parts or not (folder.is_spool or any(part.is_watched for part in parts)):
         return None
     return min(part.first for part in parts), max(part.last for part in parts)
@@ -154,7 +156,7 @@ def _add_lists(folder: Folder) -> None:
 
 
 def _record(folder: Folder, settings: Settings, watched: Span | None) -> Record | None:
-    main = {kind: folder.streams[kind] for kind in ("Pod", "Node") if kind in folder.streams}
+    main = {kind: folder.streams[kind] for kind in MAIN if kind in folder.streams}
     if not main:
         return None
     firsts = [min(part.first for part in parts.values()) for parts in main.values()]

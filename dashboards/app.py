@@ -57,6 +57,12 @@ PAGES = {
             icon=":material/rocket_launch:",
             url_path="startup",
         ),
+        st.Page(
+            "views/wrong.py",
+            title="What went wrong?",
+            icon=":material/report:",
+            url_path="wrong",
+        ),
     ],
     "Look up": [
         st.Page("views/find.py", title="Find", icon=":material/search:", url_path="find"),

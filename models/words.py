@@ -56,12 +56,15 @@ FINDINGS = {
     "more_gpus_than_installed": "more GPUs measured than installed",
 }
 
+WRONG = {"gang_partial": "partial gang", "hold_on_gone_node": "hold on a gone node"}
+"""Finding of a workload -> its words, where its own name is none."""
+
 WASTE = "starting + gang wait + stalled + idle + terminating"
 
 
 def word(name: str) -> str:
-    """A state or a cause in plain letters; 'none' is a state without causes."""
-    return "–" if name == "none" else name.replace("_", " ")
+    """A state, a cause or a finding in plain letters; 'none' is a state without causes."""
+    return "–" if name == "none" else WRONG.get(name, name.replace("_", " "))
 
 
 def is_team(name: str) -> bool:

@@ -15,7 +15,7 @@ from collectors.batches import key_of, rows_of
 from collectors.coverage import gaps_of, instant, micros_of
 from collectors.kubernetes import PARSERS
 from collectors.late import LATE_SECONDS
-from collectors.recorded_folder import opened
+from collectors.recorded_folder import MAIN, opened
 from collectors.source import Settings
 from collectors.spool_files import SpoolError, spool_name, tell_ingested
 from collectors.surveys import Memory, packed, unpacked
@@ -60,8 +60,11 @@ def first_day(settings: Settings, zone: str) -> date | None:
         found.append(memory.newest)
         folder = opened(path, settings)
         found += [s.first for s in folder.memory.taken.values() if s.first is not None]
-        for parts in folder.streams.values():  # a kind may have been silent for long
+        for kind, parts in folder.streams.items():  # a kind may have been silent for long
             found += [gap.begin for gap in gaps_of(parts) if gap.file in folder.unread]
+            # Of pods or nodes that come later than the others it is told since when none is known.
+            if kind in MAIN and folder.record and not {*parts} - {*folder.unread}:
+                found.append(folder.record.span[0])
     if not found:
         return None
     return day_of(instant(min(found)) - timedelta(seconds=LATE_SECONDS), zone)

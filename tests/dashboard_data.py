@@ -26,7 +26,7 @@ from models.states import UNALLOCATED, UNATTRIBUTED, UNAVAILABLE, UNKNOWN
 from models.table import Table
 from models.window import Window
 from sql import QUERIES
-from tests import dashboard_gpus, dashboard_starts
+from tests import dashboard_findings, dashboard_gpus, dashboard_starts
 
 LAST = date(2026, 11, 29)
 KNOWN_UNTIL = datetime(2026, 11, 29, 14, tzinfo=UTC)
@@ -70,7 +70,7 @@ FREE = [
 ]
 MARTS = ("mart.fleet_states", "mart.fleet_waterfall", "mart.fleet_coverage", "mart.team_days",
          "mart.workload_days", "mart.attempt_waits", *dashboard_starts.NAMES,
-         *dashboard_gpus.NAMES)  # fmt: skip
+         *dashboard_gpus.NAMES, *dashboard_findings.NAMES)  # fmt: skip
 GPU_DAYS = 21  # so long ago the exporters came
 BROKEN = "time_is_conserved: 3 hours differ <b>on node</b> gpu-7"
 Part = tuple[str, str | None, str, str, float]
@@ -248,6 +248,7 @@ def tables(days: int = 120, *, is_measured: bool = True) -> dict[str, pl.DataFra
     for name in ("fleet_states", "fleet_waterfall", "fleet_coverage", "team_days", "workload_days"):
         con.execute(f"insert into mart.{name} by name {QUERIES[f'mart.{name}']}")
     dashboard_starts.fill_marts(con, days, KNOWN_UNTIL, HOSTILE_JOB)
+    dashboard_findings.fill_marts(con, KNOWN_UNTIL, HOSTILE_JOB, "vision")
     if is_measured:
         dashboard_gpus.fill_marts(con, min(days, GPU_DAYS), KNOWN_UNTIL, FLEET)
     found = {name: CATALOG[name].conform(con.sql(f"from {name}").pl()) for name in MARTS}

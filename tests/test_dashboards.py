@@ -22,8 +22,8 @@ from tests.dashboard_data import BROKEN, HOSTILE_JOB, HOSTILE_TEAM, LAST, publis
 from tests.dashboard_page import opened, shown, words
 
 PAGES = (
-    "where", "who", "waits", "used", "idle", "startup", "health", "blind",
-    "find", "workload", "node",
+    "where", "who", "waits", "used", "idle", "startup", "wrong", "health",
+    "blind", "find", "workload", "node",
 )  # fmt: skip
 FIRST_OF_30 = LAST - timedelta(days=29)
 

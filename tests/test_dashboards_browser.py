@@ -36,6 +36,7 @@ PAGES = {
     "idle": "Which GPUs are idle now",
     "waits": "How long do jobs",
     "startup": "Where does starting go",
+    "wrong": "What went wrong",
     "health": "GPU health",
     "blind": "What are we blind to",
 }
@@ -222,7 +223,8 @@ def test_a_filter_survives_a_reload_and_another_page(page, site):
     settle(page)
     assert page.get_by_text("2026-11-23 to 2026-11-29").first.is_visible()
     assert figures_of(page) == before
-    page.get_by_role("link", name="How long do jobs wait?").click()
+    page.get_by_role("button", name="Jobs").click()
+    page.get_by_text("How long do jobs wait?", exact=True).click()
     page.get_by_role("heading", name="How long do jobs wait?").wait_for()
     settle(page)
     assert "period=7" in page.url

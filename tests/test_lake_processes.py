@@ -208,7 +208,7 @@ def test_readers_see_whole_publications_while_one_writes_and_one_maintains(home)
 def test_after_a_kill_at_any_instant_the_next_run_gives_the_same_tables(home, tmp_path, full_size):
     chance = random.Random(20261130)
     publish_version(home, "first", 0)
-    for turn in range(30 if full_size else 2):
+    for turn in range(12 if full_size else 2):
         process, told = started(write_and_maintain_for_ever, home.path, turn * 1000)
         assert told.recv() == "ready"
         time.sleep(chance.uniform(0, 1.5))

@@ -158,7 +158,7 @@ def test_runs_hour_by_hour_give_the_tables_of_one_run_and_read_each_sample_about
     while moment < now:
         assert run(home, config, CLUSTER, moment).exit_code == 0
         # Fewer are enough of a day, and where the hours are those of the other way.
-        moment += timedelta(hours=2 * (1 + HOWS.index(how)))
+        moment += timedelta(hours=4 * (1 + HOWS.index(how)))
     assert run(home, config, CLUSTER, now).exit_code == 0
     assert differing(quiet[how], content(home)) == []
     assert sum(read) <= 1.1 * int(coverage(home)["kept_sample_count"].sum())

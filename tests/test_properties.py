@@ -195,7 +195,7 @@ def differing(home: Home) -> list[str]:
 
 
 @pytest.mark.whole
-@settings(max_examples=6, suppress_health_check=LENIENT)
+@settings(max_examples=4, suppress_health_check=LENIENT)
 @given(fleet=fleets(days=3), data=st.data())
 def test_a_range_in_one_run_equals_its_days_one_by_one_in_any_order(fleet, data):
     with tempfile.TemporaryDirectory() as folder:

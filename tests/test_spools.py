@@ -122,7 +122,7 @@ def is_recorded(fleet: Fleet) -> bool:
     ) and not any(name.endswith("-1.jsonl") for name in fleet.files)
 
 
-@settings(max_examples=15 if REQUIRE_ALL else 5)
+@settings(max_examples=8 if REQUIRE_ALL else 3)
 @given(fleets(days=2), st.lists(st.integers(1, 10_000), min_size=1, max_size=3))
 def test_segments_that_come_one_by_one_give_the_rows_of_all_at_once(fleet, cuts):
     assume(is_recorded(fleet) and {line.kind for line in fleet.seen()} >= {"Pod", "Node"})
@@ -161,11 +161,28 @@ def segments(home: Home) -> list[tuple]:
         con.close()
 
 
-def test_a_segment_of_nothing_but_lists_is_a_record_from_its_first_list_on(tmp_path):
-    told = identified(node(), "n0", "red", -90)
-    nodes = [Seen(at, "Node", "LISTED", told) for at in (0, 15_000)]
-    later = [Seen(30_000, "Node", "MODIFIED", told)]
-    spool = Spooled(tmp_path, Fleet("UTC", {"Node.jsonl": nodes + later}, [], []), [2])
+RED, MINE = identified(node(), "n0", "red", -90), identified(pod(), "p0", "pod", -60)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        {
+            "Node.jsonl": [
+                *(Seen(at, "Node", "LISTED", RED) for at in (0, 15_000)),
+                Seen(50_000, "Node", "MODIFIED", RED),
+            ]
+        },
+        {
+            "Node.jsonl": [Seen(at, "Node", "LISTED", RED) for at in (30_000, 45_000)],
+            "Pod.jsonl": [Seen(at, "Pod", "LISTED", MINE) for at in (0, 20_000, 50_000)],
+        },
+    ],
+    ids=["nothing but lists", "nodes a day later than pods"],
+)
+def test_a_record_begins_with_its_first_list_of_pods_or_nodes(tmp_path, lines):
+    spool = Spooled(tmp_path, Fleet("UTC", lines, [], []), [2])
+    assert len(spool.segments) == 2
     once, often = Home(tmp_path / "once"), Home(tmp_path / "often")
     for _ in spool.segments:
         spool.write(1)

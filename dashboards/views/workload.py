@@ -21,7 +21,9 @@ from dashboards.lives import (
 )
 from dashboards.style import STATE_COLOURS
 from dashboards.tables import show
+from dashboards.views.findings_table import findings
 from dashboards.views.states_chart import states_chart
+from dashboards.wrong import FINDINGS
 from models.core_events import EVENTS as EVENTS_TABLE
 from models.core_events import SCHEDULING_REASONS
 from models.core_timelines import STAGES, TIMELINES
@@ -366,6 +368,7 @@ def page() -> None:
         st.markdown("It had no pods in this period.")
     else:
         lifelines(reading, pods, workload)
+    findings(reading, reading.rows(FINDINGS, workload=workload, finding=""), of_one=True)
     waits(reading, workload)
     reasons(reading, workload)
     if rows.height:
