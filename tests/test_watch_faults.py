@@ -1,9 +1,8 @@
 """The recorder before an API server that refuses, breaks, hangs or changes, and before a full disk.
 
-That nothing is lost meanwhile is in test_watch.py, what is left out of objects in test_kube_scrub.
+That nothing is lost meanwhile is in test_watch.py, what is not kept in test_watch_secrets.py.
 """
 
-import gzip
 import json
 import re
 import threading
@@ -20,8 +19,6 @@ from tests.prometheus_server import until
 from tests.watch_case import ended, has, of_kind, state, version
 
 pytestmark = pytest.mark.whole
-
-PLANTED = "h7Wq2Zr9xK4pLm8vT3"
 
 
 def test_what_nobody_may_read_is_told_and_the_rest_is_recorded(plane, recording):
@@ -82,36 +79,6 @@ def test_a_kind_that_comes_later_is_found_and_one_that_goes_is_left(plane, recor
     found = of_kind(ended(recorder), "PodGroup")
     assert {each["object"]["apiVersion"] for each in found} == {"scheduling.volcano.sh/v1beta1"}
     assert next(each["type"] for each in found if each["type"] != "BOOKMARK") == "ADDED"
-
-
-def test_no_secret_that_is_planted_in_a_pod_is_in_the_spool(plane, recording):
-    recorder = recording()
-    until(lambda: state(recorder, "pods") == "watching")
-    [pod] = pods(1, prefix="planted")
-    main = {
-        **pod["spec"]["containers"][0],
-        "env": [{"name": "HF_TOKEN", "value": PLANTED}, {"name": "NCCL_DEBUG", "value": "INFO"}],
-        "args": ["--api-key", PLANTED, f"--token={PLANTED}"],
-    }
-    pod["spec"]["containers"] = [main]
-    pod["metadata"]["annotations"] = {"example.com/password": PLANTED}
-    plane.api().create(pod)
-    plane.api().create({
-        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "default"},
-        "stringData": {"password": PLANTED},
-    })  # fmt: skip
-    until(lambda: recorder.kinds and has(recorder, "planted-0"))
-    found = ended(recorder)
-    told = [
-        json.dumps(each) for each in found if each["object"]["metadata"].get("name") == "planted-0"
-    ]
-    assert told
-    assert '"NCCL_DEBUG", "value": "INFO"' in told[0]
-    for path in recorder.folder.parent.rglob("*"):
-        if path.is_file():
-            data = path.read_bytes()
-            assert PLANTED.encode() not in (gzip.decompress(data) if path.suffix == ".gz" else data)
-    assert {"Secret", "ConfigMap"}.isdisjoint(each["object"]["kind"] for each in found)
 
 
 def test_a_server_that_is_busy_broken_or_talks_nonsense_costs_no_version(
