@@ -188,7 +188,7 @@ def test_a_dead_runs_files_are_swept_and_a_living_ones_are_not(home):
 def test_readers_see_whole_publications_while_one_writes_and_one_maintains(home):
     for number in range(3):
         publish_version(home, f"first{number}", 0, number)
-    shared = (home.path, 60, SPAWN.Barrier(5))
+    shared = (home.path, 30, SPAWN.Barrier(5))
     writing, wrote = started(write_for, *shared)
     reading = [started(read_for, *shared) for _ in range(3)]
     maintaining = SPAWN.Process(target=maintain_for, args=shared)

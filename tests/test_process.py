@@ -25,7 +25,7 @@ from tests.dashboard_page import opened
 from tests.test_lake_processes import killed, started
 
 TABLES = [name for name, table in CATALOG.items() if table.is_daily and table.layer != "meta"]
-TURNS = 10
+TURNS = 6
 NOT_ALPHA = Law(
     "alpha_holds_nothing",
     "core.ledger",

@@ -150,7 +150,7 @@ def the_waits_of_an_attempt_tile_it(con: Connection) -> None:
 
 
 @pytest.mark.long
-@settings(max_examples=25 if REQUIRE_ALL else 3, suppress_health_check=LENIENT)
+@settings(max_examples=15 if REQUIRE_ALL else 3, suppress_health_check=LENIENT)
 @given(fleet=fleets())
 def test_time_money_and_waits_are_conserved_in_every_fleet(home_of, fleet):
     told = sums(fleet)
@@ -195,7 +195,7 @@ def differing(home: Home) -> list[str]:
 
 
 @pytest.mark.whole
-@settings(max_examples=4, suppress_health_check=LENIENT)
+@settings(max_examples=3, suppress_health_check=LENIENT)
 @given(fleet=fleets(days=3), data=st.data())
 def test_a_range_in_one_run_equals_its_days_one_by_one_in_any_order(fleet, data):
     with tempfile.TemporaryDirectory() as folder:

@@ -30,7 +30,7 @@ from tests.control_plane_etcd import Observer
 from tests.prometheus_server import until
 from tests.watch_case import lines, of_kind, seconds, version
 
-PHASE_SECONDS = 20
+PHASE_SECONDS = 12
 """Five times, each with something that breaks at its end."""
 
 
