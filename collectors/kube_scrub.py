@@ -20,8 +20,9 @@ APPLIED = (
 )
 """Annotations with the whole object as it was applied, its variables too."""
 KEPT_ENV = (
-    *("NCCL_*", "UCX_*", "FI_*", "RCCL_*", "TORCH_NCCL_*", "PET_*", "MASTER_*", "WORLD_SIZE"),
-    *("*NNODES", "NVIDIA_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"),
+    *("NCCL_*", "UCX_*", "FI_*", "RCCL_*", "TORCH_NCCL_*", "PET_*"),
+    *("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "*NNODES"),
+    *("NVIDIA_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"),
 )
 """Variables whose values tell how a job talks, and no secret."""
 
@@ -37,19 +38,22 @@ _REFERENCE = re.compile(
 )
 """What a name ends in that only tells where a secret is, or how much of something."""
 _ASSIGNED = re.compile(
-    rf"([\w.-]*{_WORDS}[\w.-]*)([\"']?\s*[=:]\s*|\s+)(\"[^\"]*\"|'[^']*'|[^\s\"',;&|]+)",
+    rf"({_WORDS}[\w.-]{{0,60}})([\"']?\s*[=:]\s*|\s+)(\"[^\"]*\"|'[^']*'|[^\s\"',;&|]+)",
     re.IGNORECASE,
 )
 _EVIDENT = re.compile(
-    r"\b(?:hf|ghp|gho|ghs|ghu|glpat|xox[abprs]|sk|pk|npm|pypi|dop_v1)[-_][A-Za-z0-9_-]{16,}"
+    # With capitals, or as no name of Kubernetes can be: `hf-llama-finetune-worker-0` is a pod.
+    r"\b(?:hf|ghp|gho|ghs|ghu|glpat|xox[abprs]|sk|pk|npm|pypi|dop_v1)"
+    r"(?:_|-(?=[a-z0-9_-]{0,99}[A-Z]|[0-9a-f]{32}\b))[A-Za-z0-9_-]{16,}"
     r"|\bgithub_pat_\w{20,}|\b(?:AKIA|ASIA)[A-Z0-9]{16}\b|\bAIza[\w-]{30,}"
-    r"|\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"
+    r"|\beyJ[\w-]{8,800}\.[\w-]{8,}\.[\w-]*"
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)"
 )
-_USERINFO = re.compile(r"(\b[a-z][a-z0-9+.-]*://[^\s/@:]*:)[^\s/@]+(?=@)", re.IGNORECASE)
+_USERINFO = re.compile(r"(\b[a-z][a-z0-9+.-]{0,30}://[^\s/@:]*:)[^\s/@]+(?=@)", re.IGNORECASE)
 _BEARER = re.compile(r"\b(bearer|basic)\s+[\w.+/=~-]{8,}", re.IGNORECASE)
 _VARIABLES = re.compile(
-    r"""["']env(?:_vars)?["']\s*:\s*[\[{]|^[ \t-]*env(?:_vars)?:[ \t]*(?:[\[{#].*)?$""",
+    r"""\benv(?:_vars)?\\*["']?\s*:\s*[\[{]"""
+    r"""|^[ \t-]*["']?env(?:_vars)?["']?[ \t]*:[ \t]*(?:[\[{#&!].*)?\r?$""",
     re.MULTILINE,
 )
 """In a text that is YAML or JSON, such as Ray's runtimeEnvYAML: variables follow."""
@@ -82,13 +86,16 @@ def _walk(value: Any) -> None:
         if isinstance(here, dict):
             for key, inner in here.items():
                 if isinstance(inner, str):
-                    here[key] = LOOKS_SECRET if inner and names_secret(key) else text(inner)
+                    is_secret = inner and names_secret(str(key))  # a key of YAML may be a number
+                    here[key] = LOOKS_SECRET if is_secret else text(inner)
                 elif key == "env" and isinstance(inner, list):
                     stack += [each for each in inner if not _is_variable(each)]
                 elif key in ("env", "env_vars") and isinstance(inner, dict):
                     for name in inner:
-                        if not _is_kept(name):
+                        if not _is_kept(str(name)):
                             inner[name] = WITHHELD
+                        elif isinstance(inner[name], str):
+                            inner[name] = text(inner[name])
                 elif key in ("args", "command") and isinstance(inner, list):
                     here[key] = arguments(inner)
                 elif isinstance(inner, dict | list):
@@ -115,7 +122,7 @@ def _is_variable(entry: Any) -> bool:
 
 
 def _is_kept(variable: str) -> bool:
-    return any(fnmatchcase(variable, kept) for kept in KEPT_ENV)
+    return not names_secret(variable) and any(fnmatchcase(variable, kept) for kept in KEPT_ENV)
 
 
 def arguments(words: list[Any]) -> list[Any]:
@@ -155,26 +162,32 @@ def text(value: str) -> str:
 
 
 def _document(value: str) -> str:
-    """A YAML or JSON text without its variables; as it is where it is no such text."""
+    """A YAML or JSON text without its variables; nothing of what cannot be read as such."""
     try:
         if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(value, LOADER)):
             return WITHHELD  # a few lines may be gigabytes
         found = yaml.load(value, LOADER)
+        if not isinstance(found, dict | list):
+            return WITHHELD  # a command with JSON in it
+        _walk(found)
+        return yaml.dump(found, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True)
     except (yaml.YAMLError, ValueError, RecursionError):
         return WITHHELD
-    if not isinstance(found, dict | list):
-        return value  # a sentence
-    _walk(found)
-    return yaml.dump(found, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True)
 
 
 LOADER = yaml.CSafeLoader
+_BEFORE = re.compile(r"/?[\w.-]*$")
+"""What a name begins with; looked for backwards, since a text may be long and without a space."""
 
 
 def _masked(found: re.Match[str]) -> str:
     name, between, _ = found.groups()
+    before = _BEFORE.search(found.string, max(0, found.start() - 80), found.start())
+    begun = before.group() if before else ""
+    if between == ":" and begun.startswith("/"):
+        return found.group()  # an image and its tag
     is_spaced = not between.strip("\"' \t\n")
     # `--token abc` in a script is a flag; "the token expired" is a sentence.
-    if not names_secret(name) or (is_spaced and not name.startswith("-")):
+    if not names_secret(name) or (is_spaced and not f"{begun}{name}".startswith("-")):
         return found.group()
     return f"{name}{between}{LOOKS_SECRET}"

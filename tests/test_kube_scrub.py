@@ -32,6 +32,8 @@ def test_values_of_variables_go_but_for_those_that_tell_how_a_job_talks():
     env = [
         {"name": "HF_TOKEN", "value": PLANTED},
         {"name": "PLAIN", "value": PLANTED},
+        {"name": "MASTER_PASSWORD", "value": PLANTED},
+        {"name": "NCCL_AUTH_TOKEN", "value": PLANTED},
         {"name": "NCCL_IB_DISABLE", "value": "1"},
         {"name": "PET_NNODES", "value": "4"},
         {"name": "KEY", "valueFrom": {"secretKeyRef": {"name": "s", "key": "token"}}},
@@ -40,9 +42,11 @@ def test_values_of_variables_go_but_for_those_that_tell_how_a_job_talks():
     assert item["spec"]["containers"][0]["env"] == [
         {"name": "HF_TOKEN", "value": WITHHELD},
         {"name": "PLAIN", "value": WITHHELD},
+        {"name": "MASTER_PASSWORD", "value": WITHHELD},
+        {"name": "NCCL_AUTH_TOKEN", "value": WITHHELD},
         {"name": "NCCL_IB_DISABLE", "value": "1"},
         {"name": "PET_NNODES", "value": "4"},
-        env[4],
+        env[-1],
     ]
 
 
@@ -74,7 +78,13 @@ applications:
 """
 
 
-@pytest.mark.parametrize("told", [YAML, SERVE, '{"spec": {"env": [{"name": "A", "value": "%s"}]}}'])
+@pytest.mark.parametrize(
+    "told",
+    [YAML, SERVE, YAML.replace("\n", "\r\n"), '{"spec": {"env": [{"name": "A", "value": "%s"}]}}',
+     '"env_vars":\n  A: "%s"', "runtime_env: {env_vars: {A: %s}}", "env_vars: &a\n  A: %s",
+     '{"inner": "{\\"env\\": {\\"A\\": \\"%s\\"}}"}', "8265: a port\nenv:\n  1: %s",
+     """ray job submit --runtime-env-json='{"env_vars":{"A":"%s"}}' -- python train.py"""],
+)  # fmt: skip
 def test_variables_within_a_text_that_is_yaml_or_json_go_too(told):
     told = told.replace("%s", PLANTED)
     item = {
@@ -148,6 +158,23 @@ def test_what_is_evidently_a_token_is_masked_under_any_name():
         "-----BEGIN RSA PRIVATE KEY-----\nMIIB\n-----END RSA PRIVATE KEY-----",
     ):
         assert token not in text(f"run it with {token} please")
+
+
+@pytest.mark.parametrize(
+    "told",
+    ["hf-llama-7b-finetune-worker-0", "train-sk-learn-baseline-nightly-0", "npm-cache-warmer-daily",
+     "reg.example.com:5000/acme/token-classifier:1.4-cuda",
+     "restarting failed container=main pod=hf-llama-7b-finetune-0_team-a(3f2504e0-4f89-11d3)"],
+)  # fmt: skip
+def test_names_of_pods_and_images_are_no_tokens(told):
+    item = {"metadata": {"name": told}, "spec": {"image": told, "nodeName": told}, "message": told}
+    assert scrubbed(orjson.loads(orjson.dumps(item))) == item
+
+
+@pytest.mark.parametrize("part", ["sk-", "eyJ-", "a.", "token-", "a://", "env"])
+def test_a_long_text_without_a_space_holds_nobody_up(part):
+    """What took the square of its length took minutes, and stopped all that is recorded."""
+    assert len(text(part * 80_000 + " password=x")) > 80_000
 
 
 def test_annotations_and_fields_with_a_secret_s_name_are_masked():
