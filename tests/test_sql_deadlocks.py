@@ -99,6 +99,31 @@ def test_while_a_gpu_is_free_or_could_become_so_a_slow_start_is_partial_and_no_d
     assert [row[0] for row in found(case, "gang_deadlock")] == ["a", "b"]
 
 
+def test_a_deadlock_begins_and_ends_with_the_room_for_it():
+    """A fifth node is a service's from 300 to 1000, is cordoned from 2000, and a sixth comes."""
+    case = two_gangs(until=None, pool=5)
+    told = {"is_service": True, "bound_at": 300, "running_since_at": 300}
+    case.pod("service", "n4", seen=300, **told)
+    case.pod("service", "n4", seen=1000, change_name="DELETED", **told)
+    case.node("n4", seen=2000, is_cordoned=True)
+    case.node("n5", seen=3000, created_at=3000)
+    spans = sorted({row[1:3] for row in found(case, "gang_deadlock")})
+    assert spans == [(300, 1000), (2000, 3000)]
+
+
+@pytest.mark.parametrize(("gpus", "is_found"), [(4, True), (5, False)])
+def test_groups_of_a_service_that_wait_hold_what_they_hold_once(gpus, is_found):
+    """Two replicas of a LeaderWorkerSet, each with two of three, on one node of four or five."""
+    case = Case()
+    case.node("n", gpus)
+    for gang in "ab":
+        told = {"is_service": True, "gang_name": gang, "created_at": 100}
+        for number in (0, 1):
+            member(case, gang, number, "n", 100, **told)
+        member(case, gang, 2, None, 110, **told)
+    assert bool(found(case, "gang_deadlock")) is is_found
+
+
 def test_a_free_gpu_that_is_cordoned_helps_nobody():
     case = two_gangs()
     case.node("n4", is_cordoned=True)

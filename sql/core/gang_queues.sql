@@ -42,15 +42,17 @@ holds as (
         n.place_id,
         h.cluster_name,
         h.day_on,
-        h.pod_uid,
         h.attempt_id,
         h.node_uid,
         h.share_micro_gpu,
         h.bound_at,
+        p.is_service,
         case when h.is_end then h.end_at else 'infinity'::timestamptz end as end_at
     from core.holds as h
     inner join place_nodes as n
         on h.cluster_name = n.cluster_name and h.day_on = n.day_on and h.node_uid = n.node_uid
+    inner join core.pods as p
+        on h.cluster_name = p.cluster_name and h.day_on = p.day_on and h.pod_uid = p.pod_uid
 ),
 
 -- What the gangs that wait hold at the place while they do.
@@ -61,6 +63,7 @@ holdings as (
         h.place_id,
         h.node_uid,
         h.attempt_id,
+        h.is_service,
         w.since_at,
         unnest([greatest(h.bound_at, w.since_at), least(h.end_at, w.end_at)]) as edge_at,
         unnest([h.share_micro_gpu, -h.share_micro_gpu]) as step_micro_gpu
@@ -78,19 +81,17 @@ holdings as (
 -- Services do not end by themselves.
 services as (
     select
-        h.cluster_name,
-        h.day_on,
-        h.place_id,
-        h.node_uid,
-        unnest([h.bound_at, h.end_at]) as edge_at,
-        unnest([-h.share_micro_gpu, h.share_micro_gpu]) as step_micro_gpu
-    from holds as h
-    inner join core.pods as p
-        on h.cluster_name = p.cluster_name and h.day_on = p.day_on and h.pod_uid = p.pod_uid
-    where p.is_service
+        cluster_name,
+        day_on,
+        place_id,
+        node_uid,
+        unnest([bound_at, end_at]) as edge_at,
+        unnest([-share_micro_gpu, share_micro_gpu]) as step_micro_gpu
+    from holds
+    where is_service
 ),
 
--- What the day's first spell says held before it, too.
+-- What the spell with which the day begins says held before it, too.
 spells as (
     select
         n.cluster_name,
@@ -99,13 +100,7 @@ spells as (
         n.node_uid,
         unnest([
             case
-                when
-                    row_number() over (
-                        partition by s.cluster_name, s.day_on, n.place_id, s.node_uid
-                        order by s.begin_at
-                    ) = 1
-                    then '1900-01-01'::timestamptz
-                else s.begin_at
+                when s.begin_at <= w.begin_at then '1900-01-01'::timestamptz else s.begin_at
             end,
             s.end_at
         ]) as edge_at,
@@ -116,6 +111,8 @@ spells as (
     from core.node_spells as s
     inner join place_nodes as n
         on s.cluster_name = n.cluster_name and s.day_on = n.day_on and s.node_uid = n.node_uid
+    inner join core.windows as w
+        on s.cluster_name = w.cluster_name and s.day_on = w.day_on
 ),
 
 changes as (
@@ -131,8 +128,15 @@ changes as (
         union all by name
         select * from services
         union all by name
-        select * replace (-step_micro_gpu as step_micro_gpu)
+        select
+            cluster_name,
+            day_on,
+            place_id,
+            node_uid,
+            edge_at,
+            -step_micro_gpu as step_micro_gpu
         from holdings
+        where not is_service  -- a group of a service that waits is among those
     ) as c
     group by cluster_name, day_on, place_id, node_uid, edge_at
 ),
@@ -183,7 +187,7 @@ fit_steps as (
     from fits
 ),
 
--- Who waits and who holds what is the same from one moment to the next.
+-- Who waits, who holds what and what room there is is the same from one moment to the next.
 moments as (
     select
         *,
@@ -204,6 +208,14 @@ moments as (
             place_id,
             edge_at as moment_at
         from holdings
+        union
+        select
+            cluster_name,
+            day_on,
+            place_id,
+            edge_at as moment_at
+        from fit_steps
+        where step_micro_gpu <> 0
     ) as m
 ),
 
