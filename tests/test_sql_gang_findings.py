@@ -63,6 +63,18 @@ def test_of_a_gang_that_stays_partial_who_is_asked_to_go_counts_until_then():
     ]
 
 
+def test_what_a_member_held_that_is_over_is_not_among_what_the_others_hold():
+    """The third fails at 500, and is replaced at 900."""
+    case = Case()
+    nodes(case, 3)
+    for number in range(3):
+        member(case, "a", number, f"n{number}")
+    gone(case, "a", 2, "n2", 0, 500, phase_name="Failed", finished_at=500)
+    member(case, "a", 3, "n2", 900, created_at=510)
+    [(text,)] = case.ask("select evidence_text from mart.workload_findings")
+    assert text.endswith("; the others hold 2 GPUs on n0, n1; lost: a2")
+
+
 # Livelocks
 
 

@@ -71,7 +71,7 @@ def test_minutes_in_the_queue_of_a_node_are_a_slow_pull_that_says_so():
     assert found(case, "slow_image_pull") == [(f"{IMAGE} on n1", 10, 1917, False, 3, held, 0)]
     assert text(case, "slow_image_pull") == (
         "3 pods with 3 GPUs on n1 waited, since 2026-03-02 00:00:10 UTC, for 3 pulls of 1907 s at "
-        "most, of which 5674 s in the queue of the node and 9 s pulling"
+        "most, in all 5674 s in the queue of the node and 9 s pulling"
     )
     query = "select sum(finding_cost)::double from mart.workload_findings"
     assert case.ask(query) == [(held / 1000,)]
@@ -111,6 +111,23 @@ def test_a_pull_that_has_not_ended_is_open_and_one_for_no_gpu_is_no_finding():
     pull(case, "cpu", 10, 1000)
     assert found(case, "slow_image_pull") == [(f"{IMAGE} on n1", 10, 3600, True, 1, 3590, 0)]
     assert text(case, "slow_image_pull").endswith("1 pull of unknown length, not all done")
+
+
+@pytest.mark.parametrize(("back", "end"), [(None, 3600), (2000, 2000)])
+def test_a_pull_after_a_restart_that_does_not_end_is_slow_until_it_runs_again(back, end):
+    """It ran at 20, its container ended at 500, and its image is asked for again at 510."""
+    case = Case()
+    case.node("n1")
+    starting(case, "a", 20)
+    again = {"bound_at": 5, "first_started_at": 20, "stopped_at": 500, "restart_count": 1}
+    case.pod("a", "n1", seen=500, running_since_at=None, **again)
+    if back:
+        case.pod("a", "n1", seen=back, running_since_at=back, **again)
+    pull(case, "a", 510, None)
+    held = end - 510
+    assert found(case, "slow_image_pull") == [
+        (f"{IMAGE} on n1", 510, end, back is None, 1, held, 0)
+    ]
 
 
 # Crash loops

@@ -155,6 +155,7 @@ gangs as (
     where g.finding_name = 'member_lost'
 ),
 
+-- One that is not done is over when the containers run, for the first time or again.
 pulls as (
     select
         i.cluster_name,
@@ -164,19 +165,11 @@ pulls as (
         i.pod_uid,
         greatest(date_trunc('second', i.begun_at), h.begin_at) as begin_at,
         least(
-            coalesce(
-                date_trunc('second', i.pulled_at),
-                case when p.first_started_at >= i.begun_at then p.first_started_at end,
-                h.end_at
-            ),
-            h.end_at
+            coalesce(date_trunc('second', i.pulled_at), r.begin_at, h.end_at), h.end_at
         ) as end_at,
-        i.pulled_at is null
-        and h.end_at = w.end_at
-        and coalesce(p.first_started_at < i.begun_at, true) as is_open,
+        i.pulled_at is null and h.end_at = w.end_at and r.begin_at is null as is_open,
         coalesce(
-            i.total_seconds,
-            date_diff('second', i.begun_at, coalesce(p.first_started_at, h.end_at))
+            i.total_seconds, date_diff('second', i.begun_at, coalesce(r.begin_at, h.end_at))
         ) as taken_seconds
     from core.image_pulls as i
     inner join core.pods as p
@@ -185,6 +178,12 @@ pulls as (
         on i.cluster_name = h.cluster_name and i.day_on = h.day_on and i.pod_uid = h.pod_uid
     inner join core.windows as w
         on i.cluster_name = w.cluster_name and i.day_on = w.day_on
+    asof left join core.runs as r
+        on
+            i.cluster_name = r.cluster_name
+            and i.day_on = r.day_on
+            and i.pod_uid = r.pod_uid
+            and date_trunc('second', i.begun_at) <= r.begin_at
     where not i.is_cached and i.begun_at is not null
 ),
 

@@ -21,13 +21,23 @@ counts as (
         string_agg(pod_name, ', ' order by pod_name) filter (where member_state_name = 'lost')
             as lost_text,
         min(pod_name) as pod_name,
-        coalesce(sum(asked_micro_gpu) filter (where node_name is not null), 0) as held_micro_gpu,
-        list_sort(list(distinct node_name) filter (where node_name is not null)) as node_names,
+        coalesce(sum(asked_micro_gpu) filter (where is_holding), 0) as held_micro_gpu,
+        list_sort(list(distinct node_name) filter (where is_holding)) as node_names,
         sum(gpu_seconds) as gpu_seconds,
         sum(unpriced_gpu_seconds) as unpriced_gpu_seconds,
         sum(member_cost) filter (where gpu_seconds > 0) as finding_cost,
         sum(beside_gpu_seconds) as beside_gpu_seconds
-    from mart.finding_members
+    from (
+        select
+            *,
+            -- What a member of a gang held that is over, it holds no more as the finding ends.
+            node_name is not null
+            and (
+                finding_name in ('slow_image_pull', 'crash_loop', 'stuck_terminating')
+                or member_state_name not in ('lost', 'succeeded')
+            ) as is_holding
+        from mart.finding_members
+    ) as m
     group by cluster_name, day_on, finding_name, subject_text, team_name, since_at
 ),
 
@@ -229,7 +239,7 @@ worded as (
                     || case
                         when p.told_count = 0 then ''
                         else
-                            ', of which ' || round(p.queue_seconds)::bigint
+                            ', in all ' || round(p.queue_seconds)::bigint
                             || ' s in the queue of the node and ' || round(p.pull_seconds)::bigint
                             || ' s pulling'
                     end
