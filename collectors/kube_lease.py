@@ -23,6 +23,7 @@ from collectors.faults import Fault
 from collectors.kube_api import CONNECT_SECONDS, Api, refused
 from models.kubernetes import Lease
 
+ALIVE_SECONDS = 10.0
 Tell = Callable[[str], None]
 
 
@@ -70,8 +71,8 @@ class HeldLease:
         """Why it was lost."""
         self.thread = threading.Thread(target=self._renew, name="lease", daemon=True)
 
-    def take(self) -> bool:
-        """Wait until it is ours; False where we were told to stop meanwhile."""
+    def take(self, alive: Callable[[], None]) -> bool:
+        """Wait until it is ours, and say meanwhile that we are alive; False where told to stop."""
         told = ""
         while not self.stop.is_set():
             if self._is_ours():
@@ -80,7 +81,8 @@ class HeldLease:
                 return True
             if told != (told := self._why()):
                 self.tell(f"lease {self.name}: {told}; waiting")
-            self.stop.wait(self.pace)
+            alive()
+            self.stop.wait(min(self.pace, ALIVE_SECONDS))
         return False
 
     def close(self) -> None:

@@ -67,7 +67,7 @@ class Recorder:
             api = Api(self.told)
             if self.told.lease:
                 lease = HeldLease(api, self.told.lease, self.stop, self._lease_said)
-            if lease is None or lease.take():
+            if lease is None or lease.take(self._write_status):
                 self.faults.pop("lease", None)
                 self._loop(api)
             if lease and lease.fault:

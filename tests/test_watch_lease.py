@@ -42,6 +42,8 @@ def test_the_lease_is_held_by_one_recorder_and_the_next_waits_for_it(plane, acco
     holder = plane.api().get(PATH)["spec"]["holderIdentity"]
     until(lambda: f"{holder} holds it" in second.faults.get("lease", ""))
     assert not second.kinds and state(first, "pods") == "watching"
+    written = status(second)["written_at"]
+    until(lambda: status(second)["written_at"] > written)  # it waits, and is alive
 
     first.stop.set()
     until(lambda: state(second, "pods") == "watching")
