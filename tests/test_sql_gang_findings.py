@@ -75,6 +75,17 @@ def test_what_a_member_held_that_is_over_is_not_among_what_the_others_hold():
     assert text.endswith("; the others hold 2 GPUs on n0, n1; lost: a2")
 
 
+def test_a_gang_that_was_complete_the_day_before_waits_at_no_rendezvous_when_a_member_is_lost():
+    """The third ran yesterday and was lost yesterday: this day does not know it."""
+    case = Case()
+    nodes(case, 2)
+    told = {"change_name": "CARRIED", "created_at": -7200, "gang_complete_at": -3000}
+    for number in (0, 1):
+        member(case, "a", number, f"n{number}", begun=-3600, **told)
+    assert found(case, "rendezvous_wait") == []
+    assert [row[1:5] for row in found(case, "member_lost")] == [(0, 3600, True, 1)]
+
+
 # Livelocks
 
 

@@ -129,7 +129,8 @@ lost as (
     group by cluster_name, day_on, attempt_id, loss_number
 ),
 
--- From the first one that ran until as many as are needed have, or none of them waits any more.
+-- From the first one that ran until as many as are needed have, or none of them waits any more. A
+-- gang that was complete has had them, though this day may know them no more.
 meetings as (
     select
         g.cluster_name,
@@ -137,9 +138,12 @@ meetings as (
         g.attempt_id,
         min(greatest(p.first_started_at, p.bound_at)) as since_at,
         coalesce(
-            any_value(g.started_at), max(coalesce(p.gone_at, g.known_until_at))
+            any_value(g.started_at),
+            any_value(g.complete_at),
+            max(coalesce(p.gone_at, g.known_until_at))
         ) as end_at,
-        any_value(g.started_at) is null and bool_or(p.gone_at is null) as is_open
+        any_value(coalesce(g.started_at, g.complete_at)) is null
+        and bool_or(p.gone_at is null) as is_open
     from gangs as g
     inner join core.pods as p
         on g.cluster_name = p.cluster_name and g.day_on = p.day_on and g.attempt_id = p.attempt_id
