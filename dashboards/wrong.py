@@ -13,14 +13,29 @@ ONE = "cluster_name, finding_name, subject_text, team_name, since_at"
 """What tells one finding from another."""
 
 FOUND = f"""
-with found as (
+with latest as (
+    select
+        cluster_name,
+        max(day_on) as day_on
+    from mart.fleet_coverage
+    where list_contains($clusters::varchar[], cluster_name)
+    group by cluster_name
+),
+
+still as (
+    select {ONE}
+    from mart.workload_findings
+    inner join latest using (cluster_name, day_on)
+    where is_open
+),
+
+told as (
     select
         {ONE},
         arg_max(workload_key_uid, day_on) as workload_key_uid,
         arg_max(namespace_name, day_on) as namespace_name,
         arg_max(coalesce(workload_name, subject_text), day_on) as workload_name,
         max(end_at) as end_at,
-        arg_max(is_open, day_on) as is_open,
         max(member_count) as member_count,
         sum(gpu_seconds)::decimal(18, 6) as gpu_seconds,
         sum(unpriced_gpu_seconds)::decimal(18, 6) as unpriced_gpu_seconds,
@@ -30,8 +45,18 @@ with found as (
     from mart.workload_findings
     where {HERE} and ($workload = '' or workload_key_uid = $workload)
     group by {ONE}
+),
+
+found as (
+    select
+        t.*,
+        s.since_at is not null as is_open
+    from told as t
+    left join still as s using ({ONE})
 )
 """
+"""What was so at a midnight and is told no more was not so for long: open is what the latest day of
+its cluster says is."""
 
 FINDINGS = f"""
 {FOUND}
