@@ -227,9 +227,9 @@ worded as (
                     || t.held_text || coalesce('; lost: ' || t.lost_text, '')
             when 'rendezvous_wait'
                 then
-                    t.whole_count || ' of ' || t.gang_size_count || ' members ran, the first since '
-                    || t.since_text || ', and waited up to ' || t.lasting_seconds
-                    || ' s for the others'
+                    t.whole_count || ' of ' || t.gang_size_count
+                    || ' members run as it ends; the first ran at ' || t.since_text
+                    || ', and others were waited for up to ' || t.lasting_seconds || ' s'
             when 'slow_image_pull'
                 then
                     t.pods_text || ' with ' || t.held_text || ' waited, since '
