@@ -107,7 +107,9 @@ class HeldLease:
             return self.election.try_acquire_or_renew()
         except (HTTPError, OSError) as error:
             self.client.fault = Fault("unreachable", type(error).__name__)
-            return False
+        except Exception as error:  # whatever it is, nobody may record without a Lease
+            self.client.fault = Fault("broken", f"{type(error).__name__}: {error}"[:300])
+        return False
 
     def _holder(self) -> str | None:
         record = self.election.observed_record

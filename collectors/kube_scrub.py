@@ -20,9 +20,8 @@ APPLIED = (
 )
 """Annotations with the whole object as it was applied, its variables too."""
 KEPT_ENV = (
-    *("NCCL_*", "UCX_*", "FI_*", "RCCL_*", "TORCH_NCCL_*", "PET_*"),
-    *("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "*NNODES"),
-    *("NVIDIA_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"),
+    *("NCCL_*", "UCX_*", "FI_*", "RCCL_*", "TORCH_NCCL_*", "PET_*", "MASTER_*", "WORLD_SIZE"),
+    *("*NNODES", "NVIDIA_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"),
 )
 """Variables whose values tell how a job talks, and no secret."""
 
@@ -122,7 +121,9 @@ def _is_variable(entry: Any) -> bool:
 
 
 def _is_kept(variable: str) -> bool:
-    return not names_secret(variable) and any(fnmatchcase(variable, kept) for kept in KEPT_ENV)
+    if names_secret(variable) or variable.endswith("KEY"):  # such as MASTER_KEY
+        return False
+    return any(fnmatchcase(variable, kept) for kept in KEPT_ENV)
 
 
 def arguments(words: list[Any]) -> list[Any]:
