@@ -4,15 +4,11 @@ Which XID is what is said in models/xids.csv; when a GPU counts as broken, in
 sql/core/gpu_faults.sql.
 """
 
+from dashboards.conditions import HERE, TEAMS
 from models.mart_gpus import GPU_EVENTS, GPU_HEALTH
 from models.mart_sight import GPU_FAULTS
 from models.table import Column, Kind
 
-SPAN = """
-    day_on >= $begin_on
-    and day_on < $end_on
-    and list_contains($clusters::varchar[], cluster_name)
-"""
 BROKEN = f"""
 with
 marked as (
@@ -22,7 +18,7 @@ marked as (
             partition by cluster_name, node_uid, gpu_uuid order by begin_at
         ) = begin_at, false) as is_continued
     from mart.gpu_faults
-    where {SPAN}
+    where {HERE}
 ),
 
 numbered as (
@@ -54,7 +50,7 @@ order by is_ended, begin_at, gpu_uuid
 EVENTS = f"""
 select *
 from mart.gpu_events
-where {SPAN} and (len($teams::varchar[]) = 0 or list_contains($teams::varchar[], team_name))
+where {HERE} and {TEAMS}
 order by seen_at desc, gpu_uuid, xid_number
 """
 GPUS = f"""
@@ -79,7 +75,7 @@ select
     max(correctable_remapped_row_count) as correctable_remapped_row_count,
     bool_or(is_row_remap_failed) as is_row_remap_failed
 from mart.gpu_health
-where {SPAN}
+where {HERE}
 group by cluster_name, node_uid, gpu_uuid
 order by node_name, gpu_uuid
 """

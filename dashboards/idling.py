@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 import polars as pl
 
+from dashboards.conditions import HERE, TEAMS
 from dashboards.data import Reading
 from models.activity import DEFAULTS
 from models.figures import NO_PRICE, duration, instant, money, percent
@@ -97,14 +98,10 @@ select notice_seconds
 from raw.activity_rules
 where gpu_model_name = '*' and workload_class = '*'
 """
-FINDINGS = """
+FINDINGS = f"""
 select *
 from mart.gpu_findings
-where
-    day_on >= $begin_on
-    and day_on < $end_on
-    and list_contains($clusters::varchar[], cluster_name)
-    and (len($teams::varchar[]) = 0 or list_contains($teams::varchar[], team_name))
+where {HERE} and {TEAMS}
 order by finding_cost desc nulls last, gpu_seconds desc, subject_text
 limit 500
 """

@@ -4,8 +4,8 @@ They read the core tables: a life is told step by step, which no mart keeps. Dra
 views.
 """
 
-SPAN = "day_on >= $begin_on and day_on < $end_on"
-HERE = f"{SPAN} and list_contains($clusters::varchar[], cluster_name)"
+from dashboards.conditions import HERE, TEAMS
+
 ITS = f"{HERE} and workload_key_uid = $workload"
 
 FOUND = f"""
@@ -349,7 +349,7 @@ select
     sum(workload_cost)::decimal(18, 6) as workload_cost
 from mart.workload_days
 where
-    {HERE} and (len($teams::varchar[]) = 0 or list_contains($teams::varchar[], team_name))
+    {HERE} and {TEAMS}
 group by workload_key_uid, cluster_name
 order by sum(gpu_seconds) desc, workload_name
 limit 100

@@ -1,6 +1,6 @@
 """What is read of one node, and which there are; of workloads and searches it is in `lives`."""
 
-from dashboards.lives import HERE
+from dashboards.conditions import HERE
 
 NODE = f"""
 select

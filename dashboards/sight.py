@@ -5,16 +5,12 @@ Which readings are refused is said in collectors/; how a day's sight is counted,
 
 import polars as pl
 
+from dashboards.conditions import HERE
 from dashboards.use import over
 from models.mart_gpus import USE_HOURS
 from models.mart_sight import METRIC_READS, REFUSALS
 from models.table import Column, Kind
 
-SPAN = """
-    day_on >= $begin_on
-    and day_on < $end_on
-    and list_contains($clusters::varchar[], cluster_name)
-"""
 SIGHT = f"""
 with
 latest as (
@@ -22,7 +18,7 @@ latest as (
         cluster_name,
         max(known_until_at) as known_until_at
     from mart.fleet_coverage
-    where {SPAN}
+    where {HERE}
     group by cluster_name
 )
 
@@ -61,14 +57,14 @@ select
     sum(unobserved_gpu_seconds) as unobserved_gpu_seconds,
     sum(sm_observed_gpu_seconds) as sm_observed_gpu_seconds
 from mart.use_hours
-where {SPAN}
+where {HERE}
 group by cluster_name, node_uid
 order by sum(unobserved_gpu_seconds) desc, node_name
 """
 READS = f"""
 select *
 from mart.metric_reads
-where {SPAN}
+where {HERE}
 order by begin_at desc, family_name
 """
 REFUSED = f"""
@@ -83,7 +79,7 @@ select
     arg_max(example_text, rejected_count) as example_text,
     any_value(mend_text) as mend_text
 from mart.refusals
-where {SPAN}
+where {HERE}
 group by cluster_name, reason_name, is_row_lost
 order by is_row_lost desc, sum(rejected_count) desc, reason_name
 """

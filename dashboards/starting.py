@@ -8,6 +8,7 @@ from datetime import timedelta
 
 import polars as pl
 
+from dashboards.conditions import HERE, TEAMS
 from dashboards.data import Reading
 from models.mart_workloads import STARTUPS
 from models.states import RESERVED, UNATTRIBUTED
@@ -52,12 +53,6 @@ MEANINGS = {
 BACK = timedelta(days=30)
 """How far back the cost of a pod that still starts is followed."""
 
-SPAN = """
-    day_on >= $begin_on
-    and day_on < $end_on
-    and list_contains($clusters::varchar[], cluster_name)
-"""
-WANTED = "(len($teams::varchar[]) = 0 or list_contains($teams::varchar[], team_name))"
 PART = "case when state_name = 'loading' then 'loading' else cause_name end as part_name"
 SUMS = """
     sum(gpu_seconds)::double as gpu_seconds,
@@ -71,7 +66,7 @@ select
     {PART},
     {SUMS}
 from mart.startups
-where {SPAN} and {WANTED}
+where {HERE} and {TEAMS}
 group by day_on, part_name
 order by day_on, part_name
 """
@@ -89,7 +84,7 @@ select
     {PART},
     {SUMS}
 from mart.startups
-where {SPAN} and {WANTED}
+where {HERE} and {TEAMS}
 group by
     case when $by = 'node' then cluster_name end,
     subject_uid,
@@ -102,7 +97,7 @@ select
     coalesce(sum(starting_gpu_seconds + gang_wait_gpu_seconds + loading_gpu_seconds), 0)::double
         as before_gpu_seconds
 from mart.team_days
-where {SPAN} and {WANTED} and not list_contains($apart::varchar[], team_name)
+where {HERE} and {TEAMS} and not list_contains($apart::varchar[], team_name)
 """
 """What teams held at all, and what of it before it worked, whether its cause is computed or not."""
 
@@ -121,7 +116,7 @@ select
     count(distinct pod_uid) as pod_count,
     count(distinct pod_uid) filter (where is_told) as told_count
 from mart.pod_starts
-where {SPAN} and {WANTED}
+where {HERE} and {TEAMS}
 """
 """Of how many pods that start events tell of images or volumes."""
 
@@ -131,7 +126,7 @@ select
     asked_micro_gpu / 1000000 as gpu_share,
     image_bytes // 1048576 as image_mib
 from mart.image_pulls
-where {SPAN} and {WANTED} and coalesce(total_seconds, pull_seconds) is not null
+where {HERE} and {TEAMS} and coalesce(total_seconds, pull_seconds) is not null
 order by coalesce(total_seconds, pull_seconds) desc, begun_at, pod_uid, container_name
 limit 100
 """
@@ -166,7 +161,7 @@ select
 from mart.pod_starts as p
 inner join latest as l on p.cluster_name = l.cluster_name and p.day_on = l.day_on
 inner join spent as s on p.cluster_name = s.cluster_name and p.pod_uid = s.pod_uid
-where p.outcome_name = 'starting' and {WANTED}
+where p.outcome_name = 'starting' and {TEAMS}
 order by p.start_seconds desc, p.pod_uid
 limit 100
 """

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from dashboards.conditions import HERE, TEAMS
 from dashboards.data import Reading
 from models.mart_gpus import USE
 from models.table import Column, Kind
@@ -18,12 +19,6 @@ HELD_SUMS = ",\n    ".join(
     for column in USE
     if not column.name.startswith(("installed", "available"))
 )
-WANTED = "(len($teams::varchar[]) = 0 or list_contains($teams::varchar[], team_name))"
-SPAN = """
-    day_on >= $begin_on
-    and day_on < $end_on
-    and list_contains($clusters::varchar[], cluster_name)
-"""
 AT = "case when $is_hourly then hour_at else timezone($zone, day_on::timestamp) end as begin_at"
 
 FLEET = f"""
@@ -35,7 +30,7 @@ select
     sum(case when team_name = '__unknown__' then installed_gpu_seconds else 0 end)
         as unrecorded_gpu_seconds
 from mart.use_hours
-where {SPAN}
+where {HERE}
 group by begin_at
 order by begin_at
 """
@@ -47,7 +42,7 @@ select
     sum(installed_gpu_seconds) as own_gpu_seconds,
     {HELD_SUMS}
 from mart.use_hours
-where {SPAN} and {WANTED}
+where {HERE} and {TEAMS}
 group by begin_at
 order by begin_at
 """
@@ -64,7 +59,7 @@ select
     any_value(team_name) as team_name,
     any_value(cluster_name) as cluster_name
 from mart.use_workloads
-where {SPAN} and workload_key_uid = $workload
+where {HERE} and workload_key_uid = $workload
 group by day_on
 order by day_on
 """
@@ -81,7 +76,7 @@ select
     case when $by = 'node_name' then node_uid end as node_uid,
     {SUMS}
 from mart.use_hours
-where {SPAN} and {WANTED}
+where {HERE} and {TEAMS}
 group by
     case when $by = 'team_name' then team_name end,
     case when $by = 'gpu_model_name' then gpu_model_name end,
@@ -100,7 +95,7 @@ select
     any_value(workload_kind_name) as workload_kind_name,
     {HELD_SUMS}
 from mart.use_workloads
-where {SPAN} and {WANTED}
+where {HERE} and {TEAMS}
 group by cluster_name, team_name, namespace_name, workload_key_uid
 order by sum(held_gpu_seconds) desc, workload_key_uid
 limit 500
@@ -114,7 +109,7 @@ select
     {AT},
     {SUMS}
 from mart.use_hours
-where {SPAN} and {WANTED}
+where {HERE} and {TEAMS}
 group by cluster_name, node_uid, begin_at
 """
 
@@ -138,7 +133,7 @@ select
     arg_max(workload_name, held_seconds) as workload_name
 from mart.device_hours
 where
-    {SPAN}
+    {HERE}
     and ($node = '' or node_uid = $node)
     and ($workload = '' or (workload_name = $workload and team_name = $team))
 group by cluster_name, node_name, gpu_uuid, instance_number, begin_at

@@ -4,11 +4,8 @@ A finding has a row for each day that it touches: what is said of it is the late
 money add up.
 """
 
-SPAN = "day_on >= $begin_on and day_on < $end_on"
-HERE = (
-    f"{SPAN} and list_contains($clusters::varchar[], cluster_name) "
-    "and (len($teams::varchar[]) = 0 or list_contains($teams::varchar[], team_name))"
-)
+from dashboards.conditions import HERE, TEAMS
+
 ONE = "cluster_name, finding_name, subject_text, team_name, since_at"
 """What tells one finding from another."""
 
@@ -43,7 +40,7 @@ told as (
         sum(beside_gpu_seconds)::decimal(18, 6) as beside_gpu_seconds,
         arg_max(evidence_text, day_on) as evidence_text
     from mart.workload_findings
-    where {HERE} and ($workload = '' or workload_key_uid = $workload)
+    where {HERE} and {TEAMS} and ($workload = '' or workload_key_uid = $workload)
     group by {ONE}
 ),
 
@@ -96,7 +93,7 @@ select
     sum(beside_gpu_seconds)::decimal(18, 6) as beside_gpu_seconds
 from mart.finding_members
 where
-    {HERE}
+    {HERE} and {TEAMS}
     and cluster_name = $cluster
     and finding_name = $finding
     and subject_text = $subject
